@@ -1,0 +1,1 @@
+"""The steps of the pipeline; `core` is what two or more of them share."""

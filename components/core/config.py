@@ -1,0 +1,307 @@
+"""The one configuration of a run: a profile plus overrides, validated before anything starts.
+
+The top level uses the names of the DeepCoder guide, everything below verl's.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from components.core.errors import UserError
+from components.core.store import config_hash
+
+
+class Section(BaseModel):
+    """Base of every section: unknown keys are errors, values do not change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class SourceConfig(Section):
+    """One raw source of problems."""
+
+    format: Literal["taco", "primeintellect", "livecodebench", "deepcoder"]
+    """The schema of its rows."""
+    path: str
+    """A local file or directory of jsonl/parquet/arrow, an `s3://` prefix, or a hub data set name."""
+    name: str | None = None
+    """Hub configuration (for example `release_v5`), where the data set has several."""
+    split: str = "train"
+    """Hub split to read."""
+    solutions: str | None = None
+    """A jsonl of {question_id, solution} for sources whose rows carry no reference solution."""
+
+
+class DataConfig(Section):
+    """How the raw sources become the training and evaluation problems."""
+
+    sources: list[SourceConfig] = Field(min_length=1)
+    """In order of precedence: of two duplicates the one of the earlier source stays."""
+    train_from: date = date(2023, 5, 1)
+    """First contest date of LiveCodeBench problems that may be trained on."""
+    train_until: date = date(2024, 7, 31)
+    """Last one, inclusive."""
+    test_from: date = date(2024, 8, 1)
+    """First contest date of the held-out problems."""
+    test_until: date = date(2025, 1, 31)
+    """Last one, inclusive."""
+    min_tests: int = Field(5, ge=1)
+    """Problems with fewer tests are dropped."""
+    max_prompt_length: int = Field(2048, ge=16)
+    """Tokens; problems whose prompt is longer are dropped."""
+    near_duplicate_threshold: float = Field(0.8, gt=0, le=1)
+    """Jaccard similarity of word shingles from which two statements count as the same problem."""
+    verify: bool = True
+    """Run the reference solutions; a problem stays only if one passes all its tests."""
+    keep_unverified_test: bool = True
+    """Keep held-out problems that come without any reference solution (LiveCodeBench has none)."""
+    max_train_problems: int | None = Field(None, ge=1)
+    """A seeded sample of the training problems; null keeps all."""
+    max_test_problems: int | None = Field(None, ge=1)
+    """A seeded sample of the held-out problems; null keeps all."""
+
+    @model_validator(mode="after")
+    def _windows_do_not_overlap(self) -> Self:
+        if self.train_until >= self.test_from:
+            raise ValueError(
+                f"data.train_until={self.train_until} is not before data.test_from={self.test_from}: "
+                "a contest in both windows would be trained on and tested on"
+            )
+        return self
+
+
+class RolloutConfig(Section):
+    """How completions are sampled from the policy."""
+
+    engine: Literal["transformers", "vllm"] = "vllm"
+    """`vllm` on a GPU; `transformers` starts in seconds on a CPU."""
+    n: int = Field(8, ge=1)
+    """Samples a problem in training; a group of one has no baseline."""
+    temperature: float = Field(0.6, gt=0)
+    """The trainer divides its logits by the same number."""
+    top_p: float = Field(1.0, gt=0, le=1)
+    """Below 1 the log-probs are those of a truncated distribution; training refuses that."""
+    shards: int = Field(1, ge=1)
+    """Rollout steps that run side by side; problems are assigned by a hash."""
+    chunk_prompts: int = Field(32, ge=1)
+    """Prompts generated and committed together; a resumed chunk is the same batch."""
+    dtype: Literal["float32", "bfloat16"] = "bfloat16"
+    """Of the engine's weights and activations."""
+    tensor_parallel_size: int = Field(1, ge=1)
+    """GPUs one engine spans (vllm)."""
+    gpu_memory_utilization: float = Field(0.8, gt=0, lt=1)
+    """Share of a GPU's memory that the engine may take (vllm)."""
+    stdin_template: str = "{question}"
+    """User message for a problem that reads stdin; may use {question}."""
+    function_template: str = "{question}"
+    """User message for a function problem; may use {question}, {starter_code}, {fn_name}."""
+    system_prompt: str | None = None
+    """A system message; null sends none of ours (a chat template may add its own)."""
+    stop_at_code_end: bool = False
+    """End an answer at the fence that closes its first code block. For models that do not think first."""
+
+
+class StageConfig(Section):
+    """One context stage."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9.-]+$")
+    """For people: `16K`."""
+    max_response_length: int = Field(ge=1)
+    """Tokens one answer may take; one that reaches it counts as truncated."""
+    iterations: int = Field(ge=1)
+    """Rollout, reward and update, this many times."""
+
+
+class RewardConfig(Section):
+    """How completions are graded."""
+
+    function: str = "components.reward.functions:all_tests"
+    """`module:function` that turns verdicts into rewards; yours goes here."""
+    mode: Literal["real", "lcb"] = "real"
+    """`real` runs programs as a process would; `lcb` agrees with the LiveCodeBench harness, quirks included."""
+    workers: int | None = Field(None, ge=1)
+    """Sandbox processes; null takes one a core."""
+    shuffle: bool = False
+    """Negative control: permute the rewards over the whole batch, so that nothing can be learned from them."""
+
+
+class PolicyUpdateConfig(Section):
+    """The PPO update; names and meanings are verl's."""
+
+    adv_estimator: Literal["grpo"] = "grpo"
+    """`grpo`: (reward - group mean) / (group std + 1e-6), over the samples of one problem."""
+    norm_adv_by_std_in_grpo: bool = True
+    """False leaves out the division by std (Dr. GRPO)."""
+    clip_ratio_low: float = Field(0.2, ge=0, lt=1)
+    """The ratio is clipped at 1 - this."""
+    clip_ratio_high: float = Field(0.28, ge=0)
+    """The ratio is clipped at 1 + this (clip-higher)."""
+    loss_agg_mode: Literal["token-mean"] = "token-mean"
+    """Sum over all response tokens of the mini-batch, over all ranks, divided by their number."""
+    mask_truncated_samples: bool = True
+    """Leave truncated answers out of the loss and its denominator (overlong filtering)."""
+    ppo_mini_batch_size: int = Field(64, ge=1)
+    """Problems (groups) in one optimizer step, over all ranks."""
+    ppo_epochs: int = Field(1, ge=1)
+    """Passes over the rollout batch."""
+    ppo_max_token_len_per_gpu: int = Field(20000, ge=1)
+    """Tokens in one micro-batch of one rank, padding included."""
+    old_logprobs: Literal["recompute", "rollout"] = "recompute"
+    """The denominator of the ratio: recomputed by the trainer, or taken from a rollout engine of equal precision."""
+    rollout_is_threshold: float | None = Field(2.0, gt=0)
+    """Truncated importance sampling: token weights min(p_old / p_rollout, this); null for none."""
+    grad_clip: float = Field(1.0, gt=0)
+    """Largest gradient norm."""
+    weight_decay: float = Field(0.01, ge=0)
+    """AdamW's."""
+    betas: tuple[float, float] = (0.9, 0.999)
+    """AdamW's."""
+    train_last_layers: int | None = Field(None, ge=1)
+    """Train only the last so many transformer layers and the final norm; null trains everything."""
+    dtype: Literal["float32", "bfloat16"] = "bfloat16"
+    """Of forward and backward; the master weights are float32 in any case."""
+    gradient_checkpointing: bool = True
+    """Recompute activations in the backward pass."""
+    offload_optimizer: bool = False
+    """Keep optimizer states in CPU memory."""
+    launcher: Literal["inprocess", "deepspeed"] = "inprocess"
+    """One rank in the step's process, or one rank a GPU (or CPU rank) started with torch's launcher."""
+    ranks: int = Field(1, ge=1)
+    """Ranks of one pod; with `inprocess` 1."""
+    max_nan_steps: int = Field(3, ge=0)
+    """Steps whose gradient is not finite are skipped and counted; more than this many fail the update."""
+    keep_last: int = Field(2, ge=1)
+    """Optimizer states kept; older ones are pruned once a newer one is complete. HF weights are kept."""
+
+    @model_validator(mode="after")
+    def _ranks_need_a_launcher(self) -> Self:
+        if self.launcher == "inprocess" and self.ranks != 1:
+            raise ValueError(f"policy_update.ranks={self.ranks} needs policy_update.launcher=deepspeed")
+        return self
+
+
+class EvaluationConfig(Section):
+    """How held-out problems are sampled and summed up."""
+
+    n: int = Field(8, ge=1)
+    """Samples a problem."""
+    temperature: float = Field(0.6, gt=0)
+    """Sampling temperature."""
+    top_p: float = Field(0.95, gt=0, le=1)
+    """Nucleus sampling; evaluation may truncate."""
+    max_response_length: int = Field(ge=1)
+    """Tokens; may exceed the last stage's (DeepCoder: trained to 32K, evaluated at 64K)."""
+    pass_k: list[int] = [1, 4, 8]
+    """Which pass@k to report; those above `n` are left out."""
+    confidence: float = Field(0.95, gt=0, lt=1)
+    """Of the intervals, which are clustered by problem."""
+
+
+class Config(Section):
+    """A whole run."""
+
+    profile: str
+    """The profile's name."""
+    run_name: str | None = None
+    """Names the run's folder in the store; null derives it from the profile and the configuration."""
+    model_name: str
+    """The base policy: a hub id, a local or `s3://` directory, `package:MODULE/FILE.gguf` for weights that an
+    installed package ships, or `random:LAYERSxWIDTH` for a tiny untrained one."""
+    learning_rate: float = Field(gt=0)
+    """AdamW's, constant."""
+    batch_size: int = Field(ge=1)
+    """Problems sampled an iteration; each is answered rollout.n times."""
+    max_steps: int | None = Field(None, ge=1)
+    """Optimizer steps after which updates stop; null runs what the stages say."""
+    context_length: int = Field(ge=2)
+    """Tokens of prompt and answer together that the engines must hold, evaluation included."""
+    seed: int = 0
+    """All randomness derives from it."""
+    store: str
+    """Where bulk data lives: a directory or `s3://bucket/prefix`."""
+    experiment: str = "deepcoder"
+    """The MLflow experiment."""
+    tracking_uri: str | None = None
+    """MLflow's tracking URI; null takes MLFLOW_TRACKING_URI, else SQLite in a store that is a directory."""
+    staleness: Literal[0, 1] = 0
+    """1: a rollout uses the policy of one update ago, so that generation and training overlap."""
+    data: DataConfig
+    rollout: RolloutConfig = RolloutConfig()
+    stages: list[StageConfig] = Field(min_length=1)
+    """Context stages, in order."""
+    reward: RewardConfig = RewardConfig()
+    policy_update: PolicyUpdateConfig = PolicyUpdateConfig()
+    evaluation: EvaluationConfig
+
+    @model_validator(mode="after")
+    def _parts_fit_together(self) -> Self:
+        longest = max([stage.max_response_length for stage in self.stages] + [self.evaluation.max_response_length])
+        needed = self.data.max_prompt_length + longest
+        if needed > self.context_length:
+            raise ValueError(
+                f"context_length={self.context_length} is less than data.max_prompt_length="
+                f"{self.data.max_prompt_length} + the longest max_response_length={longest}: set it to {needed}"
+            )
+        mini = self.policy_update.ppo_mini_batch_size
+        if self.batch_size % mini:
+            raise ValueError(
+                f"batch_size={self.batch_size} is not a multiple of policy_update.ppo_mini_batch_size={mini}"
+            )
+        if self.rollout.top_p < 1:
+            raise ValueError("rollout.top_p must be 1 in training: below it the stored log-probs are biased")
+        names = [stage.name for stage in self.stages]
+        if len(set(names)) < len(names):
+            raise ValueError(f"stages: names repeat ({', '.join(names)})")
+        return self
+
+    def hash(self) -> str:
+        """Over everything that can change a result; not where it is stored or shown."""
+        return config_hash(self.model_dump(mode="json", exclude={"run_name", "store", "experiment", "tracking_uri"}))
+
+    @property
+    def run(self) -> str:
+        """The run's folder name below `runs/`."""
+        return self.run_name or f"{self.profile}-{self.hash()[:8]}"
+
+    def shared_tracking_uri(self) -> str | None:
+        """The configured MLflow URI, else SQLite beside a store that is a directory, else None (environment)."""
+        if self.tracking_uri or self.store.startswith("s3://"):
+            return self.tracking_uri
+        return f"sqlite:///{self.store}/mlflow.db"
+
+
+def parse_config(values: dict[str, Any], origin: str) -> Config:
+    """Validate a nested dictionary.
+
+    Args:
+        values: the configuration as plain data.
+        origin: what to call it in an error, usually the profile's path.
+
+    Raises:
+        UserError: names each bad key, its value and what it should be.
+    """
+    try:
+        return Config.model_validate(values)
+    except ValidationError as error:
+        lines = [f"{origin}: the configuration is not valid:"]
+        for problem in error.errors():
+            key = ".".join(str(part) for part in problem["loc"])
+            message = problem["msg"].removeprefix("Value error, ")
+            if problem["type"] == "extra_forbidden":
+                message = "no such key"
+            elif key and not isinstance(problem["input"], dict):
+                message += f" (got {problem['input']!r})"
+            lines.append(f"  {key + ': ' if key else ''}{message}")
+        raise UserError("\n".join(lines)) from error
+
+
+def read_config(path: str) -> Config:
+    """The resolved configuration that `prepare_data` wrote as an artifact."""
+    try:
+        return Config.model_validate_json(Path(path).read_text())
+    except (OSError, ValidationError) as error:
+        raise UserError(f"{path}: not a resolved configuration ({error})") from error

@@ -1,0 +1,24 @@
+"""Progress as plain lines, which survive a pod's log, a pipe and a terminal alike."""
+
+from __future__ import annotations
+
+import time
+
+
+class Progress:
+    """Prints how far a step is, at most every few seconds and once at the end."""
+
+    def __init__(self, label: str, total: int, unit: str, every_s: float = 10.0) -> None:
+        self._label, self._total, self._unit, self._every = label, total, unit, every_s
+        self._start = self._last = time.monotonic()
+
+    def update(self, done: int, note: str = "") -> None:
+        """Report `done` of the total; `note` is printed behind it."""
+        now = time.monotonic()
+        if done < self._total and now - self._last < self._every:
+            return
+        self._last = now
+        elapsed = now - self._start
+        left = f", about {elapsed / done * (self._total - done):.0f} s left" if 0 < done < self._total else ""
+        tail = f" · {note}" if note else ""
+        print(f"{self._label}: {done}/{self._total} {self._unit} in {elapsed:.0f} s{left}{tail}", flush=True)

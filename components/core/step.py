@@ -1,0 +1,127 @@
+"""What every step does around its own work: find finished output, log, commit, leave a pointer."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import psutil
+
+from components.core.config import Config
+from components.core.store import Pointer, Store, config_hash, open_store
+
+_KEY_FILE = "_KEY"
+_process_is_fresh = True
+
+
+class Step:
+    """One execution of one step.
+
+    A step whose output is complete for the same key is `done` on entry and must return `pointer` at once. Else its
+    folder holds only files that an earlier try of the same key had finished.
+    """
+
+    def __init__(
+        self, config: Config, name: str, where: str, *, settings: Any, inputs: dict[str, Pointer], output: str | Path
+    ) -> None:
+        """Look for finished output.
+
+        Args:
+            config: the run's configuration.
+            name: the step's name.
+            where: the folder in the store.
+            settings: all configuration that the output depends on, as JSON-able data.
+            inputs: pointers that the output depends on; their hashes are part of the key.
+            output: where the pointer goes (a KFP artifact's path).
+        """
+        global _process_is_fresh
+        self.started = psutil.Process().create_time() if _process_is_fresh else time.time()
+        _process_is_fresh = False
+        self.config, self.name, self.where, self._output = config, name, where, output
+        self.label = where.removeprefix(f"runs/{config.run}/")
+        self.store: Store = open_store(config.store)
+        self.key = config_hash([name, settings, {key: pointer.sha256 for key, pointer in inputs.items()}])
+        self.metrics: dict[str, float] = {}
+        self.pointer = self.store.complete(where, self.key)
+        self.done = self.pointer is not None
+        self._startup: float | None = None
+        self._tracking: Any = None
+        self._run_id = ""
+        if self.pointer is not None:
+            self.pointer.write(output)
+            print(f"{self.label}: complete already, nothing to do", flush=True)
+        elif self.store.read_bytes(f"{where}/{_KEY_FILE}") != self.key.encode():
+            self.store.delete(where)
+            self.store.write_bytes(self.key.encode(), f"{where}/{_KEY_FILE}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self.done:
+            self.track().end(self._run_id, "FAILED" if kind else "FINISHED")
+
+    def track(self) -> Any:
+        """The run's `Tracking`, opened at first use with this step's nested run."""
+        if self._tracking is None:
+            from components.core.tracking import Tracking
+
+            self._tracking = Tracking(self.config)
+            self._run_id = self._tracking.nested(self.label)
+        return self._tracking
+
+    def ready(self) -> None:
+        """Imports and loading are over, the work begins. What went before is logged as `timing_s/startup`."""
+        self._startup = time.time() - self.started
+
+    def artifact(self, path: Path, *, on_parent: bool = False) -> None:
+        """Attach a file to this step's MLflow run, or to the parent."""
+        tracking = self.track()
+        tracking.artifact(tracking.parent_id if on_parent else self._run_id, path)
+
+    def log_curve(self, metrics: dict[str, float], x: int) -> None:
+        """Log one point of the parent's curves, and the same on this step's run. `x`: optimizer steps so far."""
+        tracking = self.track()
+        tracking.log(self._run_id, metrics, x)
+        tracking.log(tracking.parent_id, metrics, x)
+
+    def commit(
+        self, *, kind: str, rows: int, metrics: dict[str, float], hashes: dict[str, str] | None = None, **extra: Any
+    ) -> Pointer:
+        """Mark the output complete, log its metrics, write the pointer.
+
+        Args:
+            kind: see `Pointer.kind`.
+            rows: how many rows.
+            metrics: this step's numbers; they travel in the pointer as `extra["metrics"]`, with the timings.
+            hashes: sha256 of files already known.
+            extra: small values for later steps and the report.
+        """
+        now = time.time()
+        self.metrics = {
+            **metrics,
+            "timing_s/startup": self._startup if self._startup is not None else now - self.started,
+            "timing_s/total": now - self.started,
+        }
+        tracking = self.track()
+        tracking.log(self._run_id, self.metrics, 0)
+        self.pointer = self.store.commit(
+            self.where, kind=kind, step=self.name, rows=rows, key=self.key, hashes=hashes, metrics=self.metrics, **extra
+        )
+        self.pointer.write(self._output)
+        return self.pointer
+
+
+def publish(pointer: Pointer, metrics: Any) -> None:
+    """Copy a step's numbers to a KFP `Metrics` artifact, and to its file, which caching needs to exist."""
+    import json
+
+    values = pointer.extra.get("metrics", {})
+    for name, value in values.items():
+        metrics.log_metric(name, value)
+    Path(metrics.path).parent.mkdir(parents=True, exist_ok=True)
+    Path(metrics.path).write_text(json.dumps(values))
