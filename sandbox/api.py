@@ -1,0 +1,70 @@
+"""The package's interface: a Grader that keeps its lanes, and `grade` for one stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from types import TracebackType
+from typing import Any, Self
+
+from .model import Mode
+from .pool import Pool, Settings
+
+
+class WeakSandboxError(RuntimeError):
+    """A layer is not in force, or a self-test program was not judged as it must be: nothing may be scored."""
+
+
+class Grader:
+    """Lanes that are started once and used for many streams of programs; a context manager.
+
+    mode: `real` (true process semantics) or `lcb` (the official LiveCodeBench harness, quirks included).
+    workers: lanes, each a zygote and one child at a time; None is one a core.
+    early_exit: stop at a program's first failing test.
+    allow_weak: score although a layer is missing; every verdict then carries `"weak": [what is missing]`.
+    """
+
+    def __init__(
+        self,
+        *,
+        mode: Mode = "real",
+        workers: int | None = None,
+        early_exit: bool = True,
+        allow_weak: bool = False,
+    ) -> None:
+        if mode not in ("real", "lcb"):
+            raise ValueError(f"mode={mode!r}: real or lcb")
+        if workers is not None and workers < 1:
+            raise ValueError(f"workers={workers}: at least 1")
+        self._pool = Pool(Settings(mode=mode, workers=workers or 0, early_exit=early_exit))
+
+    def grade(self, programs: Iterable[Any]) -> Iterator[dict[str, Any]]:
+        """Verdicts as they are known, in any order; programs are taken from the iterable only as lanes are free."""
+        return self._pool.grade(programs)
+
+    def close(self) -> None:
+        """End every process."""
+        self._pool.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def grade(
+    programs: Iterable[Any],
+    *,
+    mode: Mode = "real",
+    workers: int | None = None,
+    early_exit: bool = True,
+    allow_weak: bool = False,
+) -> Iterator[dict[str, Any]]:
+    """Grade a stream of programs; see Grader for the arguments and the README for the keys of a program and a verdict.
+
+    Memory stays flat: no more programs are held than there are lanes.
+    """
+    with Grader(mode=mode, workers=workers, early_exit=early_exit, allow_weak=allow_weak) as grader:
+        yield from grader.grade(programs)
