@@ -103,9 +103,12 @@ def yesno(output: str, expected: str, _options: Mapping[str, Any]) -> bool:
     got, want = output.split(), expected.split()
     if len(got) != len(want):
         return False
-    return all(
-        g == w or (w.lower() in ("yes", "no") and g.lower() == w.lower()) for g, w in zip(got, want, strict=True)
-    )
+    return all(same_answer(g, w) for g, w in zip(got, want, strict=True))
+
+
+def same_answer(got: str, want: str) -> bool:
+    """Equal, or equal but for letter case where yes or no is wanted."""
+    return got == want or (want.lower() in ("yes", "no") and got.lower() == want.lower())
 
 
 TextComparator = Callable[[str, str, Mapping[str, Any]], bool]

@@ -1,7 +1,7 @@
 """Grading a JSON-lines file into another, so that a killed run can go on.
 
-A verdict is committed once its line, newline included, is in OUT. A rerun cuts a torn last line off, counts the ids that
-are there, and grades the rest of IN. Lines without an id of their own get their line number, from 0.
+A verdict is committed once its line, newline included, is in OUT. A rerun cuts a torn last line off, counts the ids
+that are there, and grades the rest of IN. Lines without an id of their own get their line number, from 0.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def grade_file(
     early_exit: bool = True,
     allow_weak: bool = False,
 ) -> Counter[str]:
-    """Grade IN into OUT and count this run's verdicts; `-` reads standard input. Raises OSError and WeakSandboxError."""
+    """Grade IN into OUT and count this run's verdicts; IN may be `-`. Raises OSError and WeakSandboxError."""
     allow_long_integers()
     done = committed(verdicts)
     counts: Counter[str] = Counter()

@@ -70,7 +70,7 @@ class Host:
             "packages": packages,
         }
         fds = (theirs.fileno(), self.stdin, self.stdout)
-        boot = _BOOT.format(here=str(Path(__file__).resolve().parent))
+        boot = _BOOT.format(str(Path(__file__).resolve().parent))
         command = [config.python, "-S", "-s", "-P", "-B", "-c", boot, *map(str, fds), json.dumps(settings)]
         with theirs:
             self._process = subprocess.Popen(

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 
 from .case import Case, Checker, Outcome
-from .host import Host, HostError
+from .host import Host
 from .inside import wire
 from .inside.child import Job
 

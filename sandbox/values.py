@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from .compare import close_numbers
+from .compare import close_numbers, same_answer
 
 
 class Undecodable(ValueError):
@@ -98,7 +98,7 @@ def match_value(name: str, result: Any, expected: Any, options: Mapping[str, Any
     if name == "unordered" and isinstance(result, list) and isinstance(expected, list):
         return _same_bag(result, expected)
     if name == "yesno" and isinstance(result, str) and isinstance(expected, str):
-        return result == expected or (expected.lower() in ("yes", "no") and result.lower() == expected.lower())
+        return same_answer(result, expected)
     if name == "floats":
         return _close_values(result, expected, options)
     return bool(result == expected)

@@ -1,8 +1,8 @@
 """What a function returned, as JSON of exact built-in types with the others tagged.
 
-Lists, strings, numbers, booleans and None are themselves; {"t": [...]} is a tuple, {"s": [...]} a set, {"d": [[k, v], ...]}
-a dict, {"o": name} anything that has no plain value. A subclass of a built-in is read through the built-in's own methods,
-so an overridden __eq__ or __iter__ never reaches the judge.
+Lists, strings, numbers, booleans and None are themselves; {"t": [...]} is a tuple, {"s": [...]} a set,
+{"d": [[k, v], ...]} a dict, {"o": name} anything that has no plain value. A subclass of a built-in is read through the
+built-in's own methods, so an overridden __eq__ or __iter__ never reaches the judge.
 """
 
 from __future__ import annotations

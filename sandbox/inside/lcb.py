@@ -65,9 +65,16 @@ class _Stdin:
 
 def _disarm() -> None:
     """The harness sets these to None; calling one is then a TypeError, not a PermissionError."""
-    for name in _DISABLED_IN_OS.split():
+    for name in _DISABLED_IN_OS:
         setattr(os, name, None)
-    setattr(builtins, "quit", None)
+    vars(builtins).update(quit=None, help=None)
+    for name in ("ipdb", "joblib", "resource", "psutil", "tkinter"):
+        sys.modules[name] = None  # type: ignore[assignment]
+
+
+def _opener(text: str) -> Any:
+    """The mocked built-in open, which only code outside the program's own module sees; built at its first call."""
+    return lambda *args, **kwargs: mock_open(read_data=text)(*args, **kwargs)
 
 
 def without_main_guard(source: str) -> str:
@@ -129,6 +136,7 @@ class StdinProgram:
             patch("sys.stdin.readlines", lambda *_: text.split("\n")),
             patch("sys.stdin.readline", lambda *_: next(lines)),
             patch("sys.stdin", _Stdin(text)),
+            patch("builtins.open", _opener(text)),
             patch("builtins.open", mock_open(read_data=text)),
         ):
             try:

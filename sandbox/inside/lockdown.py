@@ -122,10 +122,7 @@ def leave_root(private_uid: int, paths: list[str], layers: Layers) -> None:
 
 
 def _drop_capabilities() -> None:
-    try:
-        _prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
-    except OSError:
-        pass  # a kernel before 4.3 has no ambient set
+    _prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
     header = struct.pack("Ii", _CAPABILITY_VERSION_3, 0)
     number = _CAPGET_CAPSET[platform.machine()]
     _check(_libc.syscall(ctypes.c_long(number), header, bytes(24)), "capset")
@@ -157,12 +154,9 @@ def restrict_files(readable: list[str], abi: int) -> None:
             continue
         rights = _LANDLOCK_READ_FILE | (_LANDLOCK_READ_DIR if os.path.isdir(path) else 0)
         rule = struct.pack("=Qi", rights, target)
-        _check(
-            _libc.syscall(
-                ctypes.c_long(_LANDLOCK_ADD), ctypes.c_int(ruleset), ctypes.c_int(1), rule, ctypes.c_uint32(0)
-            ),
-            f"landlock_add_rule({path})",
-        )
+        number, kind = ctypes.c_long(_LANDLOCK_ADD), ctypes.c_int(1)
+        added = _libc.syscall(number, ctypes.c_int(ruleset), kind, rule, ctypes.c_uint32(0))
+        _check(added, f"landlock_add_rule({path})")
         os.close(target)
     _check(
         _libc.syscall(ctypes.c_long(_LANDLOCK_RESTRICT), ctypes.c_int(ruleset), ctypes.c_uint32(0)),

@@ -21,21 +21,21 @@ from . import encode, wire
 
 RECURSION_LIMIT = 50_000
 INT_DIGITS = 50_000
-_PREAMBLE_STARS = (
-    "string re datetime collections heapq bisect copy math random statistics itertools functools operator io sys json "
-    "builtins typing"
-).split()
-_PREAMBLE_MODULES = (
-    "string re datetime collections heapq bisect copy math random statistics itertools functools operator io sys json"
-).split()
+# fmt: off
+PREAMBLE_MODULES = (
+    "string", "re", "datetime", "collections", "heapq", "bisect", "copy", "math", "random", "statistics", "itertools",
+    "functools", "operator", "io", "sys", "json",
+)
+# fmt: on
+PREAMBLE_STARS = (*PREAMBLE_MODULES, "builtins", "typing")
 
 
 def preamble() -> dict[str, Any]:
     """The names that the official harness's preamble gives to every program."""
     names: dict[str, Any] = {}
-    for module in _PREAMBLE_STARS:
+    for module in PREAMBLE_STARS:
         exec(f"from {module} import *", names)
-    for module in _PREAMBLE_MODULES:
+    for module in PREAMBLE_MODULES:
         exec(f"import {module}", names)
     del names["__builtins__"]
     return names

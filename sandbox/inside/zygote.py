@@ -22,15 +22,18 @@ from typing import Any
 from . import child, lockdown, real
 
 # Cheap to hold, and imported by most programs; the rest of the standard library stays importable.
+# fmt: off
 _PRELOADED = (
-    "abc array bisect cmath collections contextlib copy dataclasses datetime decimal enum fractions functools gc heapq "
-    "io itertools json math numbers operator os queue random re signal statistics string struct sys textwrap threading "
-    "time traceback types typing unittest.mock"
-).split()
+    "abc", "array", "bisect", "cmath", "collections", "contextlib", "copy", "dataclasses", "datetime", "decimal",
+    "enum", "fractions", "functools", "gc", "heapq", "io", "itertools", "json", "math", "numbers", "operator", "os",
+    "queue", "random", "re", "signal", "statistics", "string", "struct", "sys", "textwrap", "threading", "time",
+    "traceback", "types", "typing", "unittest.mock",
+)
 _SHARED_LIBRARIES = (
     "/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", "/usr/lib/aarch64-linux-gnu",
     "/lib64", "/usr/lib64",
-)  # fmt: skip
+)
+# fmt: on
 _READABLE_FILES = ("/etc/ld.so.cache", "/etc/localtime", "/usr/share/zoneinfo", "/dev/null")
 
 
