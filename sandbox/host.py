@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from .inside.child import Job
 from .inside.lockdown import MAX_THREADS
+from .inside.wire import Job
 
 # The folder goes away again at once: a candidate must not import the sandbox's own modules by name.
 _BOOT = (

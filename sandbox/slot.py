@@ -18,7 +18,7 @@ from enum import Enum, auto
 from .case import Case, Checker, Outcome
 from .host import Host
 from .inside import wire
-from .inside.child import Job
+from .inside.wire import Job
 
 OUTPUT_BYTES = 16 << 20
 """Cap on what one test prints or returns; at it the verdict is OLE."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import json
 import os
-from dataclasses import dataclass
 from typing import Protocol
 
 from . import encode, lcb, real, wire
@@ -13,18 +12,6 @@ from .lockdown import ChildLock, close_from
 
 DATA_FD = 3
 CAPTURE_FAILED = 70
-
-
-@dataclass(frozen=True)
-class Job:
-    """What the zygote is told of a program; the source itself comes over the data socket."""
-
-    mode: str
-    kind: str
-    fn_name: str
-    memory_bytes: int
-    cpu_seconds: int
-    max_bytes: int
 
 
 class _Program(Protocol):
@@ -76,7 +63,7 @@ def _run(program: _Program, payload: bytes, max_bytes: int) -> tuple[bytes, byte
         return wire.RAISED, describe(error)
 
 
-def child_main(job: Job, interpreter: real.Interpreter, lock: ChildLock, zygote: int) -> None:
+def child_main(job: wire.Job, interpreter: real.Interpreter, lock: ChildLock, zygote: int) -> None:
     """Serve one program until the judge closes the socket; never returns."""
     # Bound here: a program may replace what it finds in modules and built-ins.
     leave, read, write, dirty = os._exit, wire.read_frame, wire.write_frame, interpreter.is_dirty

@@ -19,8 +19,8 @@ from unittest.mock import mock_open, patch
 from . import encode, real, wire
 
 FILE_NAME = "<string>"
-_PREAMBLE = "".join(f"from {name} import *\n" for name in real._PREAMBLE_STARS) + "".join(
-    f"import {name}\n" for name in real._PREAMBLE_MODULES
+_PREAMBLE = "".join(f"from {name} import *\n" for name in real.PREAMBLE_STARS) + "".join(
+    f"import {name}\n" for name in real.PREAMBLE_MODULES
 )
 _PREAMBLE += f"sys.setrecursionlimit({real.RECURSION_LIMIT})\n"
 _DISABLED_IN_OS = (

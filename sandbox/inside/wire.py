@@ -1,12 +1,17 @@
-"""Frames on the one data socket between the judge and a child: a kind byte, a length, a payload.
+"""What the judge and the far side say to each other.
 
-The judge treats everything that arrives from a child as untrusted bytes; this module holds only the names.
+A job goes to the zygote; on the one data socket between the judge and a child go frames of a kind byte, a length and a
+payload.
+
+The judge treats everything that arrives from a child as untrusted bytes; this module is what
+both sides import.
 """
 
 from __future__ import annotations
 
 import os
 import struct
+from dataclasses import dataclass
 
 HEADER = struct.Struct("<cI")
 
@@ -35,6 +40,18 @@ TOO_LARGE = b"O"
 """Its result or output is over the cap."""
 
 REPLIES = frozenset({READY, COMPILE_ERROR, NOT_FOUND, DONE, DONE_DIRTY, RAISED, TOO_LARGE})
+
+
+@dataclass(frozen=True)
+class Job:
+    """What the zygote is told of a program; the source itself comes over the data socket."""
+
+    mode: str
+    kind: str
+    fn_name: str
+    memory_bytes: int
+    cpu_seconds: int
+    max_bytes: int
 
 
 def read_exactly(fd: int, count: int) -> bytes:

@@ -19,7 +19,7 @@ import socket
 import sys
 from typing import Any
 
-from . import child, lockdown, real
+from . import child, lockdown, real, wire
 
 # Cheap to hold, and imported by most programs; the rest of the standard library stays importable.
 # fmt: off
@@ -98,12 +98,12 @@ class Zygote:
                 return
             order = json.loads(message)
             if "job" in order:
-                self._one_child(child.Job(**order["job"]), fds[0])
+                self._one_child(wire.Job(**order["job"]), fds[0])
 
     def _send(self, report: dict[str, Any]) -> None:
         self._control.send(json.dumps(report).encode("ascii"))
 
-    def _one_child(self, job: child.Job, data: int) -> None:
+    def _one_child(self, job: wire.Job, data: int) -> None:
         # Not os.fork: its after-fork hooks cost more than the fork, and this process has one thread.
         pid = self._fork()
         if pid == 0:
