@@ -20,7 +20,7 @@ from .inside.wire import Job
 
 # The folder goes away again at once: a candidate must not import the sandbox's own modules by name.
 _BOOT = (
-    "import sys; sys.path.insert(0, {here!r}); from inside import zygote; del sys.path[0]; zygote.main(sys.argv[1:])"
+    "import sys; sys.path.insert(0, {!r}); from inside import zygote; del sys.path[0]; zygote.main(sys.argv[1:])"
 )
 _START_TIMEOUT_S = 60.0
 _REPLY_TIMEOUT_S = 30.0

@@ -1,10 +1,7 @@
 """What the judge and the far side say to each other.
 
 A job goes to the zygote; on the one data socket between the judge and a child go frames of a kind byte, a length and a
-payload.
-
-The judge treats everything that arrives from a child as untrusted bytes; this module is what
-both sides import.
+payload. The judge treats everything that arrives from a child as untrusted bytes.
 """
 
 from __future__ import annotations
