@@ -34,6 +34,14 @@ class SourceConfig(Section):
     """Hub split to read."""
     solutions: str | None = None
     """A jsonl of {question_id, solution} for sources whose rows carry no reference solution."""
+    trusted: bool = False
+    """Keep its training problems that come without a reference solution."""
+    exclude: str | None = None
+    """A JSON list of row numbers or question ids that are left out as known to be bad."""
+    special_judge: str | None = None
+    """TACO's labels, a jsonl of {idx, special_judge, case}, idx a row number."""
+    license: str | None = None
+    """Its licence, for the manifest; null takes what the published data set says."""
 
 
 class DataConfig(Section):
@@ -59,6 +67,10 @@ class DataConfig(Section):
     """Run the reference solutions; a problem stays only if one passes all its tests."""
     keep_unverified_test: bool = True
     """Keep held-out problems that come without any reference solution (LiveCodeBench has none)."""
+    keep_special_judge: bool = False
+    """Keep problems with many right answers and LiveCodeBench's errata: published scores include them."""
+    solve_rates: str | None = None
+    """A jsonl of {problem_id, solve_rate}: training problems with a rate of 0 or 1 are dropped."""
     max_train_problems: int | None = Field(None, ge=1)
     """A seeded sample of the training problems; null keeps all."""
     max_test_problems: int | None = Field(None, ge=1)
