@@ -106,13 +106,22 @@ def _text(value: Any, what: str) -> str:
     return value
 
 
+class HarnessError(ValueError):
+    """A test that the official harness fails every program on, however right; only in lcb mode."""
+
+
 def _arguments(value: Any, mode: Mode) -> bytes:
     """Arguments as JSON; text is LiveCodeBench's form, one JSON value a line."""
     if isinstance(value, str):
         lines = value.split("\n")
         if mode == "real":
             lines = [line for line in lines if line.strip()]
-        value = [json.loads(line) for line in lines]
+        try:
+            value = [json.loads(line) for line in lines]
+        except ValueError as error:
+            if mode == "lcb":
+                raise HarnessError(f"Error during testing: {error}") from None
+            raise
     if not isinstance(value, list):
         raise BadProgram(f"function input is {type(value).__name__}, not the list of arguments")
     return json.dumps(value).encode("ascii")
@@ -134,6 +143,8 @@ def parse_test(raw: Any, index: int, mode: Mode) -> Test:
         arguments = _arguments(raw["input"], mode)
         # Through JSON, so that a tuple given in process compares like one read from a file.
         expected = json.loads(json.dumps(raw["output"]))
+    except HarnessError:
+        raise
     except (TypeError, ValueError, RecursionError) as error:
         raise BadProgram(f"test {index} is not JSON: {error}") from None
     return Test("function", arguments, expected)

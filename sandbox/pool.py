@@ -17,7 +17,7 @@ from .case import Case, Outcome
 from .checker import CheckerHost
 from .host import PACKAGES, Host, HostConfig, HostError
 from .inside.lockdown import set_not_dumpable
-from .model import BadProgram, Mode, Program, Verdict, allow_long_integers, parse_program
+from .model import BadProgram, HarnessError, Mode, Program, Verdict, allow_long_integers, parse_program
 from .slot import Slot, State
 
 _MAX_RETRIES = 2
@@ -132,6 +132,9 @@ class Pool:
                 raise BadProgram(f"unknown comparator {program.comparator!r}")
             if program.comparator == compare.CUSTOM and not isinstance(program.options.get("checker"), str):
                 raise BadProgram("comparator checker needs the checker's source in `checker`")
+        except HarnessError as error:
+            self._finished.append(Verdict(identity, "RE", total=len(raw["tests"]), reason=str(error)))
+            return
         except BadProgram as error:
             self._finished.append(Verdict(identity, "INFRA", reason=str(error)))
             return

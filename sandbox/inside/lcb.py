@@ -105,7 +105,8 @@ def as_function(source: str) -> str:
 
 def _load(text: str, source: str) -> Any:
     module = types.ModuleType("tmp_sol", "")
-    exec(text, module.__dict__)
+    # Compiled apart: exec of text would hand this file's future statements on.
+    exec(compile(text, FILE_NAME, "exec", dont_inherit=True), vars(module))
     # The official rule looks at the text, comments included.
     return vars(module)["Solution"]() if "class Solution" in source else module
 

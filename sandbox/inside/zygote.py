@@ -136,8 +136,10 @@ class Zygote:
 
 def main(arguments: list[str]) -> None:
     """Entry point of the exec'ed process."""
+    config = arguments[3]
     control, stdin, stdout = (int(value) for value in arguments[:3])
+    sys.argv[:] = ["sol.py"]
     soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
     wanted = lockdown.STACK_BYTES if hard == resource.RLIM_INFINITY else min(lockdown.STACK_BYTES, hard)
     resource.setrlimit(resource.RLIMIT_STACK, (max(soft, wanted) if soft != resource.RLIM_INFINITY else wanted, hard))
-    Zygote(control, stdin, stdout, json.loads(arguments[3])).serve()
+    Zygote(control, stdin, stdout, json.loads(config)).serve()
