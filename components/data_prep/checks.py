@@ -1,0 +1,162 @@
+"""Filters that look at one problem. Each raises Reject with a reason that is counted."""
+
+from __future__ import annotations
+
+import ast
+import datetime
+import json
+import re
+from dataclasses import replace
+
+from components.core.config import DataConfig
+from components.core.schema import Problem, Test
+from components.data_prep.judging import choose_comparator
+from components.data_prep.rows import Reject, Source
+
+_INTERACTIVE = re.compile(
+    r"\b(?:this is an? interactive (?:problem|task)|interactive (?:problem|task)s?\b|interactor\b|"
+    r"(?:do not|don't) forget to flush|flush (?:the )?(?:output|stdout|standard output))",
+    re.IGNORECASE,
+)
+_IMAGE = re.compile(r"<image>|<img\b[^>]*>|!\[[^\]]*\]\([^)]*\)", re.IGNORECASE)
+_MIN_WORDS = 5
+"""A statement with a picture and fewer words than this says what it wants in the picture."""
+_SHOWN_CANDIDATES = 5
+"""Samples come first in every source: only so many tests are looked for in the statement."""
+
+
+def check(problem: Problem, source: Source, data: DataConfig) -> tuple[Problem, str]:
+    """Run every filter that needs only the problem itself.
+
+    Returns:
+        the problem with its comparator, public tests and tidied tests, and the split it belongs to.
+
+    Raises:
+        Reject: the first filter that fails.
+    """
+    number = str(problem.metadata.get("question_id", ""))
+    if number in source.excluded or problem.problem_id in source.excluded:
+        raise Reject("known_bad", f"listed in {source.config.exclude}")
+    split = split_of(problem, source, data)
+    check_statement(problem.question)
+    problem = replace(problem, tests=tidy_tests(problem.tests))
+    if len(problem.tests) < data.min_tests:
+        raise Reject("too_few_tests", f"{len(problem.tests)} distinct, data.min_tests={data.min_tests}")
+    problem = check_function(problem)
+    if not any(test.public for test in problem.tests):
+        problem = replace(problem, tests=mark_shown(problem.question, problem.tests))
+    return replace(problem, comparator=choose_comparator(problem, data)), split
+
+
+def split_of(problem: Problem, source: Source, data: DataConfig) -> str:
+    """train | test: LiveCodeBench by contest date, the others by the configured split."""
+    if source.config.format != "livecodebench":
+        return "test" if source.config.split == "test" else "train"
+    try:
+        date = datetime.date.fromisoformat(problem.contest_date or "")
+    except ValueError:
+        raise Reject("bad_date", f"contest_date: {problem.contest_date!r} is not an ISO date") from None
+    if data.train_from <= date <= data.train_until:
+        return "train"
+    if data.test_from <= date <= data.test_until:
+        return "test"
+    raise Reject("outside_dates", f"contest_date: {date}")
+
+
+def check_statement(question: str) -> None:
+    """Refuse statements that text alone does not pose, or that need a partner to talk to."""
+    if not question.strip():
+        raise Reject("empty_statement", "question: empty")
+    words = len(re.findall(r"\w+", _IMAGE.sub(" ", question)))
+    if words < _MIN_WORDS and _IMAGE.search(question):
+        raise Reject("image_only", f"question: {words} words beside its pictures")
+    if match := _INTERACTIVE.search(question):
+        raise Reject("interactive", f"question: says {match[0]!r}")
+
+
+def tidy_tests(tests: list[Test]) -> list[Test]:
+    """Drop repeated tests, in order.
+
+    Raises:
+        Reject: `contradictory_tests`, the same input with two outputs: no program passes both.
+    """
+    seen: dict[str, int] = {}
+    kept: list[Test] = []
+    for test in tests:
+        key = test.input.rstrip()
+        if key not in seen:
+            seen[key] = len(kept)
+            kept.append(test)
+            continue
+        first = kept[seen[key]]
+        if first.output.split() != test.output.split():
+            raise Reject("contradictory_tests", f"input {test.input[:60]!r} has two outputs")
+        if test.public and not first.public:
+            kept[seen[key]] = replace(first, public=True)
+    return kept
+
+
+def check_function(problem: Problem) -> Problem:
+    """Settle the name of the function, and refuse tests that its signature cannot take."""
+    kinds = {test.kind for test in problem.tests}
+    if len(kinds) > 1:
+        raise Reject("mixed_test_kinds", "tests: stdin and function together")
+    signature = _signature(problem.starter_code)
+    if kinds == {"stdin"}:
+        if signature and "class Solution" in problem.starter_code:
+            raise Reject("mixed_test_kinds", f"starter_code asks for {signature[0]}(), the tests write to stdin")
+        return replace(problem, fn_name=None)
+    name = problem.fn_name or (signature[0] if signature else None)
+    if not name:
+        raise Reject("no_function_name", "function tests, but no fn_name, metadata.func_name or starter_code")
+    if signature and signature[0] == name:
+        _, fewest, most = signature
+        for i, test in enumerate(problem.tests):
+            given = len(json.loads(test.input))
+            if not fewest <= given <= most:
+                raise Reject("wrong_arguments", f"tests[{i}]: {given} arguments for {name}(), which takes {most}")
+    return replace(problem, fn_name=name)
+
+
+def _signature(starter: str) -> tuple[str, int, int] | None:
+    """Name, fewest and most positional arguments of the function that starter code opens; None if there is none."""
+    if "def " not in starter:
+        return None
+    try:
+        # Starter code stops where the body would begin.
+        tree = ast.parse(starter.rstrip() + (" pass\n" if starter.rstrip().endswith(":") else "\n"))
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    body = tree.body
+    method = False
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and node.name == "Solution":
+            body, method = node.body, True
+    functions = [node for node in body if isinstance(node, ast.FunctionDef) and not node.name.startswith("__")]
+    if len(functions) != 1:
+        return None
+    arguments = functions[0].args
+    if arguments.vararg or arguments.kwonlyargs:
+        return None
+    most = len(arguments.posonlyargs) + len(arguments.args) - (1 if method else 0)
+    return functions[0].name, most - len(arguments.defaults), most
+
+
+def mark_shown(question: str, tests: list[Test]) -> list[Test]:
+    """Mark as public the tests whose input and output both stand in the statement as lines of their own.
+
+    Only LiveCodeBench says which tests are samples. For a function nothing is marked: a statement shows calls, not
+    our JSON.
+    """
+    lines = "\n" + "\n".join(line.strip() for line in question.splitlines()) + "\n"
+
+    def shown(text: str) -> bool:
+        block = "\n".join(line.strip() for line in text.strip().splitlines())
+        return bool(block) and f"\n{block}\n" in lines
+
+    return [
+        replace(test, public=True)
+        if i < _SHOWN_CANDIDATES and test.kind == "stdin" and shown(test.input) and shown(test.output)
+        else test
+        for i, test in enumerate(tests)
+    ]
