@@ -1,0 +1,145 @@
+"""The DeepSpeed ZeRO-3 engine: how it is configured and built."""
+
+from __future__ import annotations
+
+import logging
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from components.core.config import Config, PolicyUpdateConfig
+from components.core.errors import UserError
+from components.policy_update.logprob import PolicyLogprobs
+
+
+def start_ranks() -> torch.device:
+    """Join the process group that the launcher describes, or be the only rank. Returns this rank's device."""
+    use_gpu = torch.cuda.is_available()
+    if not use_gpu:
+        os.environ["DS_ACCELERATOR"] = "cpu"  # before DeepSpeed is imported, which transformers does too
+    warnings.filterwarnings("ignore", category=FutureWarning)
+    import deepspeed
+
+    logging.getLogger("DeepSpeed").setLevel(logging.WARNING)
+    # The shared-memory kernel is compiled at start, leaks 66 MiB of /dev/shm a run, and serves inference only.
+    deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
+    backend = "nccl" if use_gpu else "gloo"
+    local_rank = int(os.environ.setdefault("LOCAL_RANK", "0"))
+    if use_gpu:
+        torch.cuda.set_device(local_rank)
+    if not dist.is_initialized():
+        if "RANK" in os.environ:
+            dist.init_process_group(backend)
+        else:
+            dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
+    deepspeed.init_distributed(dist_backend=backend, auto_mpi_discovery=False, verbose=False)
+    return torch.device("cuda", local_rank) if use_gpu else torch.device("cpu")
+
+
+def engine_settings(config: PolicyUpdateConfig, *, ranks: int, gpu: bool) -> dict[str, Any]:
+    """DeepSpeed's configuration.
+
+    `reduce_scatter` is what the loss's scale relies on: with it ZeRO-3 divides a gradient by the number of ranks.
+    `managed_gradient_accumulation: false` makes our `step()` the boundary, after any number of micro-batches.
+    """
+    zero: dict[str, Any] = {
+        "stage": 3,
+        "reduce_scatter": True,
+        "contiguous_gradients": True,
+        "overlap_comm": gpu,
+        "stage3_gather_16bit_weights_on_model_save": True,
+    }
+    if ranks == 1:
+        # Nothing is sharded, so there is nothing to gather for each micro-batch: parameters stay whole.
+        zero["stage3_param_persistence_threshold"] = 1 << 60
+    if config.offload_optimizer:
+        zero["offload_optimizer"] = {"device": "cpu", "pin_memory": gpu}
+    return {
+        "train_micro_batch_size_per_gpu": 1,
+        "gradient_accumulation_steps": 1,
+        "managed_gradient_accumulation": False,
+        "gradient_clipping": config.grad_clip,
+        "bf16": {"enabled": config.dtype == "bfloat16"},
+        "data_types": {"grad_accum_dtype": "fp32"},
+        "communication_data_type": "fp32",
+        # torch's AdamW needs no compiler; DeepSpeed's own would be built at run time.
+        "zero_allow_untested_optimizer": True,
+        "zero_force_ds_cpu_optimizer": False,
+        "zero_optimization": zero,
+        "steps_per_print": 1 << 30,
+    }
+
+
+def build_engine(config: Config, hf: Path, device: torch.device) -> Any:
+    """Load a policy and wrap it for training.
+
+    Args:
+        config: the run's configuration.
+        hf: the policy's HF directory.
+        device: this rank's.
+
+    Returns:
+        A DeepSpeed engine around `PolicyLogprobs`.
+    """
+    import deepspeed
+    from transformers import AutoConfig, AutoModelForCausalLM
+    from transformers.integrations import HfDeepSpeedConfig
+    from transformers.utils import logging as hf_logging
+
+    hf_logging.disable_progress_bar()
+    update = config.policy_update
+    settings = engine_settings(update, ranks=dist.get_world_size(), gpu=device.type == "cuda")
+    # While this object lives, from_pretrained shards each weight as it loads it.
+    sharded_loading = HfDeepSpeedConfig(settings)
+    model_config = AutoConfig.from_pretrained(hf, local_files_only=True)
+    for name, value in model_config.to_dict().items():
+        # With dropout the log-probs would differ from the sampler's, and the ratio from 1.
+        if ("dropout" in name or "pdrop" in name) and isinstance(value, float) and value > 0:
+            setattr(model_config, name, 0.0)
+    dtype = torch.bfloat16 if update.dtype == "bfloat16" else torch.float32
+    policy = AutoModelForCausalLM.from_pretrained(hf, config=model_config, dtype=dtype, local_files_only=True)
+    del sharded_loading
+    freeze(policy, update.train_last_layers)
+    policy.train()
+    if update.gradient_checkpointing:
+        policy.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    module = PolicyLogprobs(policy)
+    trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    optimizer = torch.optim.AdamW(trained, **optimizer_settings(config))
+    engine, *_ = deepspeed.initialize(model=module, optimizer=optimizer, config=settings)
+    return engine
+
+
+def optimizer_settings(config: Config) -> dict[str, Any]:
+    """AdamW's arguments."""
+    update = config.policy_update
+    return {"lr": config.learning_rate, "betas": update.betas, "weight_decay": update.weight_decay}
+
+
+def freeze(policy: Any, train_last_layers: int | None) -> None:
+    """Leave trainable only the last layers and the final norm; None leaves all.
+
+    The layers below need no gradient and keep no activations; embeddings and a tied head stay as they are.
+    """
+    if train_last_layers is None:
+        return
+    layers = policy.base_model.layers
+    if train_last_layers > len(layers):
+        raise UserError(
+            f"policy_update.train_last_layers={train_last_layers}, but the policy has {len(layers)} layers."
+        )
+    policy.requires_grad_(False)
+    for module in [*layers[-train_last_layers:], policy.base_model.norm]:
+        module.requires_grad_(True)
+
+
+def total(values: Tensor, op: Any = dist.ReduceOp.SUM) -> Tensor:
+    """Combine a vector over all ranks; returned on the CPU."""
+    if dist.get_world_size() > 1:
+        dist.all_reduce(values, op=op)
+    return values.cpu()

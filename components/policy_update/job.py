@@ -1,0 +1,68 @@
+"""What the step hands to its ranks, and what it hears from them. Imports no heavy library."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from components.core.config import Config
+
+
+@dataclass(frozen=True)
+class Job:
+    """One update; all paths are local folders."""
+
+    config: Config
+    stage: int
+    iteration: int
+    global_step: int
+    """Optimizer steps before this update."""
+    policy: str
+    """Holds `hf/`."""
+    policy_version: str
+    optimizer: str | None
+    """Holds `zero/` of as many ranks; None starts with fresh optimizer state."""
+    shards: list[tuple[str, str]]
+    """A rollout folder and its reward folder, each."""
+    output: str
+    """Where `hf/` and `zero/` are written."""
+
+    def write(self, path: Path) -> None:
+        """Write the job for ranks that other processes run."""
+        values = {**vars(self), "config": self.config.model_dump(mode="json")}
+        path.write_text(json.dumps(values))
+
+    @classmethod
+    def read(cls, path: Path) -> Job:
+        """The inverse of `write`."""
+        values = json.loads(path.read_text())
+        values["config"] = Config.model_validate(values["config"])
+        values["shards"] = [(rollout, reward) for rollout, reward in values["shards"]]
+        return cls(**values)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of an update."""
+
+    global_step: int
+    steps: int
+    """Mini-batches gone through, the skipped ones too."""
+    samples: int
+    metrics: dict[str, float] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """As one line."""
+        return json.dumps(asdict(self))
+
+
+class Report(Protocol):
+    """Who listens to rank 0."""
+
+    def ready(self) -> None:
+        """Imports and loading are over."""
+
+    def log_curve(self, metrics: dict[str, float], x: int) -> None:
+        """One optimizer step is done."""

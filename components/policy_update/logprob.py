@@ -1,0 +1,117 @@
+"""Log-probs and entropies of response tokens, computed inside the engine's forward, where ZeRO-3 gathers weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+# Logits held at one time: 128 MiB in float32.
+_CHUNK_LOGITS = 32 << 20
+
+
+class _LinearLogprob(torch.autograd.Function):
+    """log softmax(h W^T / temperature)[target] and the entropy, without ever holding all the logits.
+
+    The gradient of the log-prob in h, (W[target] - softmax W) / temperature, is made in the forward pass when W itself
+    is frozen: it has the size of h and saves a second product with the vocabulary. The entropy has no gradient.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, hidden_NH: Tensor, weight_VH: Tensor, target_N: Tensor, temperature_N: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        ctx.weight_trained = weight_VH.requires_grad
+        wants_hidden = hidden_NH.requires_grad
+        count, vocab = len(target_N), weight_VH.shape[0]
+        logp_N = torch.empty(count, dtype=torch.float32, device=hidden_NH.device)
+        entropy_N = torch.empty_like(logp_N)
+        slope_NH = torch.empty_like(hidden_NH) if wants_hidden and not ctx.weight_trained else None
+        for part in _parts(count, vocab):
+            logits_CV = _logits(hidden_NH[part], weight_VH, temperature_N[part])
+            lse_C = torch.logsumexp(logits_CV, dim=-1)
+            logp_N[part] = logits_CV.gather(1, target_N[part, None]).squeeze(1) - lse_C
+            p_CV = (logits_CV - lse_C[:, None]).exp_()
+            entropy_N[part] = lse_C - torch.linalg.vecdot(p_CV, logits_CV)
+            if slope_NH is not None:
+                expected_CH = p_CV.to(weight_VH.dtype) @ weight_VH
+                slope_NH[part] = (weight_VH[target_N[part]] - expected_CH) / temperature_N[part, None]
+        if ctx.weight_trained:
+            ctx.save_for_backward(hidden_NH, weight_VH, target_N, temperature_N)
+        elif slope_NH is not None:
+            ctx.save_for_backward(slope_NH)
+        ctx.mark_non_differentiable(entropy_N)
+        return logp_N, entropy_N
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
+        grad_N = grads[0]
+        if not ctx.weight_trained:
+            (slope_NH,) = ctx.saved_tensors
+            return (grad_N[:, None] * slope_NH).to(slope_NH.dtype), None, None, None
+        hidden_NH, weight_VH, target_N, temperature_N = ctx.saved_tensors
+        grad_hidden_NH = torch.empty_like(hidden_NH)
+        grad_weight_VH = torch.zeros(weight_VH.shape, dtype=torch.float32, device=weight_VH.device)
+        for part in _parts(len(target_N), weight_VH.shape[0]):
+            slope_CV = _logits(hidden_NH[part], weight_VH, temperature_N[part]).softmax(dim=-1).neg_()
+            slope_CV.scatter_add_(1, target_N[part, None], torch.ones_like(slope_CV[:, :1]))
+            slope_CV.mul_((grad_N[part] / temperature_N[part])[:, None])
+            grad_hidden_NH[part] = slope_CV.to(weight_VH.dtype) @ weight_VH
+            grad_weight_VH += (slope_CV.to(hidden_NH.dtype).T @ hidden_NH[part]).float()
+        return grad_hidden_NH, grad_weight_VH.to(weight_VH.dtype), None, None
+
+
+def _parts(count: int, vocab: int) -> list[slice]:
+    size = max(1, _CHUNK_LOGITS // vocab)
+    return [slice(start, start + size) for start in range(0, count, size)]
+
+
+def _logits(hidden_CH: Tensor, weight_VH: Tensor, temperature_C: Tensor) -> Tensor:
+    return (hidden_CH @ weight_VH.T).float().div_(temperature_C[:, None])
+
+
+class LogprobHead(nn.Module):
+    """The language-model head, fused with the log-prob; it shares the model's own output matrix."""
+
+    def __init__(self, weight_VH: nn.Parameter) -> None:
+        super().__init__()
+        self.weight = weight_VH
+
+    def forward(self, hidden_NH: Tensor, target_N: Tensor, temperature_N: Tensor) -> tuple[Tensor, Tensor]:
+        """Log-prob and entropy of N tokens, in float32."""
+        logp_N, entropy_N = _LinearLogprob.apply(hidden_NH, self.weight, target_N, temperature_N)
+        return logp_N, entropy_N
+
+
+class PolicyLogprobs(nn.Module):
+    """A causal language model that answers with the log-probs of chosen tokens instead of logits."""
+
+    def __init__(self, policy: Any) -> None:
+        super().__init__()
+        head = policy.get_output_embeddings()
+        if head.bias is not None:
+            raise ValueError(f"{type(policy).__name__}: an output layer with a bias is not supported")
+        self.policy = policy
+        self.head = LogprobHead(head.weight)
+
+    def forward(
+        self,
+        input_BT: Tensor,
+        position_BT: Tensor | None,
+        mask_B1TT: Tensor | None,
+        source_N: Tensor,
+        target_N: Tensor,
+        temperature_N: Tensor,
+    ) -> tuple[Tensor, Tensor]:
+        """See MicroBatch for the arguments.
+
+        Returns:
+            Log-prob of each target under logits / temperature, and the entropy of that distribution; N each.
+        """
+        hidden_BTH = self.policy.base_model(
+            input_ids=input_BT, position_ids=position_BT, attention_mask=mask_B1TT, use_cache=False
+        ).last_hidden_state
+        hidden_NH = hidden_BTH.flatten(0, 1)[source_N]
+        logp_N, entropy_N = self.head(hidden_NH, target_N, temperature_N)
+        return logp_N, entropy_N

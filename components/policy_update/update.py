@@ -1,0 +1,161 @@
+"""The `policy_update` step: rewards in, a better policy out."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import asdict
+from pathlib import Path
+
+from components.core.config import Config
+from components.core.paths import iteration_path
+from components.core.step import Step
+from components.core.store import Pointer, Store
+from components.policy_update.job import Job, Outcome
+from components.policy_update.launch import in_process, in_ranks
+
+
+def run(*, config: Config, policy: Pointer, rewards: list[Pointer], stage: int, iteration: int, output: str) -> Pointer:
+    """Train the policy on one iteration's rewards.
+
+    The result is two folders of the iteration: `policy` (`hf/`, `state.json`), kept, and `optimizer` (`zero/`),
+    which is completed before it, and pruned once `policy_update.keep_last` newer ones are complete.
+
+    Args:
+        config: the run's configuration.
+        policy: the policy to train, and where its optimizer state is if an earlier update made it.
+        rewards: the shards' rewards; each names its rollouts.
+        stage: from 1.
+        iteration: from 0, within the stage.
+        output: where the pointer to the new policy goes.
+
+    Raises:
+        UserError: an input is missing or does not fit, the disk is too small, or gradients are not finite.
+    """
+    base = iteration_path(config, stage, iteration)
+    inputs = {"policy": policy} | {f"rewards-{number:02d}": pointer for number, pointer in enumerate(rewards)}
+    with Step(
+        config, "policy_update", f"{base}/policy", settings=_settings(config, stage, iteration), inputs=inputs,
+        output=output,
+    ) as step:  # fmt: skip
+        if step.pointer is not None:
+            return step.pointer
+        version = f"stage-{stage}/iter-{iteration:02d}"
+        global_step = int(policy.extra.get("global_step", 0))
+        with step.store.scratch() as scratch:
+            if config.max_steps is not None and global_step >= config.max_steps:
+                return _pass_through(step, policy, scratch, version)
+            shards = [
+                (str(step.store.fetch(Pointer(**reward.extra["rollouts"]))), str(step.store.fetch(reward)))
+                for reward in rewards
+            ]
+            optimizer = _usable_optimizer(step.store, config, policy)
+            job = Job(
+                config=config,
+                stage=stage,
+                iteration=iteration,
+                global_step=global_step,
+                policy=str(step.store.fetch(policy)),
+                policy_version=str(policy.extra.get("version", "")),
+                optimizer=str(step.store.fetch(optimizer)) if optimizer else None,
+                shards=shards,
+                output=str(scratch / "output"),
+            )
+            in_one = config.policy_update.launcher == "inprocess"
+            outcome = in_process(job, step) if in_one else in_ranks(job, step, scratch)
+            pointer = _commit(step, scratch / "output", outcome, f"{base}/optimizer", version)
+        prune(step.store, config, stage, iteration)
+        return pointer
+
+
+def _settings(config: Config, stage: int, iteration: int) -> dict[str, object]:
+    """What the new weights depend on, besides the inputs."""
+    update = config.policy_update.model_dump(mode="json", exclude={"keep_last", "max_nan_steps"})
+    return {
+        "policy_update": update,
+        "learning_rate": config.learning_rate,
+        "max_steps": config.max_steps,
+        "seed": config.seed,
+        "stage": stage,
+        "iteration": iteration,
+    }
+
+
+def _shape(config: Config) -> dict[str, object]:
+    """What optimizer state must have in common with the engine that loads it."""
+    update = config.policy_update
+    return {"ranks": update.ranks, "train_last_layers": update.train_last_layers, "dtype": update.dtype}
+
+
+def _usable_optimizer(store: Store, config: Config, policy: Pointer) -> Pointer | None:
+    """The optimizer state that belongs to a policy; None, with a warning if that is a loss, to start afresh."""
+    if "optimizer" not in policy.extra:
+        return None
+    pointer = Pointer(**policy.extra["optimizer"])
+    reason = ""
+    found = store.complete(store.rel(pointer.uri))
+    if found is None or found.sha256 != pointer.sha256:
+        reason = "it has been pruned or replaced"
+    elif pointer.extra["shape"] != _shape(config):
+        reason = f"it was made for {pointer.extra['shape']}, this update needs {_shape(config)}"
+    if not reason:
+        return pointer
+    print(
+        f"WARNING: {pointer.uri}: the optimizer state cannot be used ({reason}). Training goes on from the weights "
+        f"in {policy.uri}/hf with fresh AdamW moments.",
+        flush=True,
+    )
+    return None
+
+
+def _commit(step: Step, built: Path, outcome: Outcome, optimizer_path: str, version: str) -> Pointer:
+    """Complete the optimizer's folder, then the policy's, which names it."""
+    store = step.store
+    store.delete(optimizer_path)
+    store.put_dir(built / "zero", f"{optimizer_path}/zero")
+    optimizer = store.commit(
+        optimizer_path, kind="optimizer", step=step.name, rows=0, key=step.key, shape=_shape(step.config)
+    )
+    state = {"global_step": outcome.global_step, "version": version, "optimizer": optimizer_path}
+    (built / "state.json").write_text(json.dumps(state, indent=1) + "\n")
+    store.put(built / "state.json", f"{step.where}/state.json")
+    store.put_dir(built / "hf", f"{step.where}/hf")
+    return step.commit(
+        kind="policy",
+        rows=outcome.samples,
+        metrics=outcome.metrics | {"steps": outcome.steps},
+        global_step=outcome.global_step,
+        version=version,
+        optimizer=asdict(optimizer),
+    )
+
+
+def _pass_through(step: Step, policy: Pointer, scratch: Path, version: str) -> Pointer:
+    """`max_steps` is reached: the policy stays what it is, its optimizer state stays where it is."""
+    print(f"{step.label}: max_steps={step.config.max_steps} is reached, the policy stays as it is", flush=True)
+    step.ready()
+    global_step = int(policy.extra["global_step"])
+    shutil.copytree(step.store.fetch(policy) / "hf", scratch / "hf")
+    step.store.put_dir(scratch / "hf", f"{step.where}/hf")
+    (scratch / "state.json").write_text(json.dumps({"global_step": global_step, "version": version}) + "\n")
+    step.store.put(scratch / "state.json", f"{step.where}/state.json")
+    carried = {"optimizer": policy.extra["optimizer"]} if "optimizer" in policy.extra else {}
+    return step.commit(
+        kind="policy", rows=0, metrics={"steps": 0.0}, global_step=global_step, version=version, **carried
+    )
+
+
+def prune(store: Store, config: Config, stage: int, iteration: int) -> None:
+    """Delete the optimizer states of this run that are older than the newest `keep_last`.
+
+    Looks at what is in the store, not at what this process remembers, so that a restart prunes as well.
+    """
+    folders = [
+        f"{iteration_path(config, s, i)}/optimizer"
+        for s, settings in enumerate(config.stages, 1)
+        for i in range(settings.iterations)
+        if (s, i) <= (stage, iteration)
+    ]
+    complete = [folder for folder in folders if store.complete(folder) is not None]
+    for folder in complete[: -config.policy_update.keep_last]:
+        store.delete(folder)

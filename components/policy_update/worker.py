@@ -1,0 +1,49 @@
+"""One rank of an update whose ranks are processes: `torchrun -m components.policy_update.worker JOB.json`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from pathlib import Path
+
+from components.core.errors import UserError
+from components.policy_update.job import Job
+
+
+class _EventFile:
+    """Tells the step's process what happens, a JSON line each."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def _write(self, event: dict[str, object]) -> None:
+        with open(self._path, "a") as file:
+            file.write(json.dumps(event) + "\n")
+
+    def ready(self) -> None:
+        self._write({"event": "ready"})
+
+    def log_curve(self, metrics: dict[str, float], x: int) -> None:
+        self._write({"event": "curve", "metrics": metrics, "x": x})
+
+
+def main(path: Path) -> None:
+    """Run the job's rank; on an error leave its message beside the job."""
+    rank = int(os.environ["RANK"])
+    try:
+        from components.policy_update.train import train
+
+        outcome = train(Job.read(path), _EventFile(path.with_name("events.jsonl")))
+    except Exception as error:
+        known = isinstance(error, UserError)
+        message = {"rank": rank, "known": known, "text": str(error) if known else traceback.format_exc()}
+        path.with_name(f"error-{rank}.json").write_text(json.dumps(message))
+        raise
+    if rank == 0:
+        path.with_name("outcome.json").write_text(outcome.to_json())
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
