@@ -86,18 +86,19 @@ def make_policy(store: Store, config: Config, stage: int, iteration: int) -> Poi
     curve = [
         {
             "global_step": first + 1 + index,
-            "reward/mean": 0.3 + 0.03 * (first + index) + float(rng.normal(0, 0.03)),
+            "critic/score/mean": 0.3 + 0.03 * (first + index) + float(rng.normal(0, 0.03)),
             "actor/entropy": 0.9 - 0.05 * (first + index),
             "actor/grad_norm": 1.0 + float(rng.normal(0, 0.2)),
             "response_length/mean": 40.0 - (first + index),
         }
         for index in range(2)
     ]
+    extra: dict[str, Any] = {"curve": curve} if stage else {}
     store.write_bytes(where.encode(), f"{where}/model.safetensors")
     return store.commit(
         where, kind="policy", step="policy_update" if stage else "prepare_data", rows=1, key=where,
         metrics={"timing_s/startup": 4.0, "timing_s/total": 48.0} if stage else {"timing_s/total": 6.0},
-        **({"curve": curve} if stage else {}),
+        **extra,
     )  # fmt: skip
 
 

@@ -1,0 +1,167 @@
+"""Reads what the steps of a run left in the store: evaluations, training curves and times."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from components.core.config import Config
+from components.core.errors import UserError
+from components.core.store import MARKER, Pointer, Store
+
+Curves = dict[str, list[tuple[int, float]]]
+"""Metric to (optimizer steps so far, value) points in order."""
+
+KINDS = {
+    "prepare_data": "prepare data",
+    "rollout": "rollout",
+    "reward": "reward",
+    "policy_update": "policy update",
+    "eval/rollout": "rollout (evaluation)",
+    "eval/reward": "reward (evaluation)",
+    "evaluate": "evaluate",
+    "report": "report",
+}
+"""The kinds of step in the order in which a run needs them."""
+
+_NO_CURVES = frozenset({"global_step", "timing_s/startup", "timing_s/total"})
+"""The axis itself, and what the section on time shows."""
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """One policy's evaluation."""
+
+    label: str
+    global_step: int
+    pointer: Pointer
+    numbers: dict[str, Any]
+    """`result.json`; see components/evaluation/numbers.py."""
+    samples: dict[str, list[dict[str, Any]]]
+    """Rows of `samples.parquet` by problem_id, in the order of sample_id."""
+    questions: dict[str, dict[str, Any]]
+    """Rows of `problems.parquet` by problem_id."""
+
+    def rates(self, problem_ids: list[str]) -> list[float]:
+        """Each problem's mean success."""
+        return [self.numbers["by_problem"][name]["correct"] for name in problem_ids]
+
+    def kinds(self, problem_ids: list[str]) -> np.ndarray:
+        """A row a problem: shares well-formed, well-formed and correct, correct (see `decompose_gain`)."""
+        names = ("well_formed", "well_formed_correct", "correct")
+        return np.array([[self.numbers["by_problem"][name][key] for key in names] for name in problem_ids])
+
+
+def read_evaluation(store: Store, pointer: Pointer) -> Evaluated:
+    """Fetch one evaluation.
+
+    Raises:
+        UserError: it is gone or changed.
+    """
+    folder = store.fetch(pointer)
+    samples: dict[str, list[dict[str, Any]]] = {}
+    for row in pq.read_table(folder / "samples.parquet").to_pylist():
+        samples.setdefault(row["problem_id"], []).append(row)
+    questions = {row["problem_id"]: row for row in pq.read_table(folder / "problems.parquet").to_pylist()}
+    numbers = json.loads((folder / "result.json").read_text())
+    return Evaluated(pointer.extra["label"], int(pointer.extra["global_step"]), pointer, numbers, samples, questions)
+
+
+def read_evaluations(store: Store, pointers: list[Pointer]) -> list[Evaluated]:
+    """All evaluations in the order of training, the base policy first.
+
+    Raises:
+        UserError: none, or two with the same label.
+    """
+    if not pointers:
+        raise UserError("the report needs at least one evaluation")
+    found = [read_evaluation(store, pointer) for pointer in pointers]
+    found.sort(key=lambda one: (one.global_step, one.label != "base", one.label))
+    labels = [one.label for one in found]
+    if len(set(labels)) < len(labels):
+        raise UserError(f"two evaluations have the same label: {', '.join(labels)}")
+    return found
+
+
+def training_curves(policies: list[Pointer]) -> Curves:
+    """The metrics of all updates over optimizer steps; numbers that are not finite are left out.
+
+    A policy's `extra["curve"]` has a row an optimizer step; what its `extra["metrics"]` has beyond that (about the
+    update as a whole) belongs to its last step.
+    """
+    rows: dict[int, dict[str, Any]] = {}
+    for policy in policies:
+        curve = policy.extra.get("curve") or []
+        for row in curve:
+            rows.setdefault(int(row["global_step"]), {}).update(row)
+        last = policy.extra.get("global_step", curve[-1]["global_step"] if curve else 0)
+        known = {name for row in curve for name in row}
+        whole = {name: value for name, value in (policy.extra.get("metrics") or {}).items() if name not in known}
+        if last:
+            rows.setdefault(int(last), {}).update(whole)
+    curves: Curves = {}
+    for step in sorted(rows):
+        for name, value in rows[step].items():
+            if name not in _NO_CURVES and isinstance(value, int | float) and math.isfinite(value):
+                curves.setdefault(name, []).append((step, float(value)))
+    return curves
+
+
+def stage_starts(config: Config, policies: list[Pointer]) -> list[tuple[float, str]]:
+    """Half a step before each later stage's first optimizer step, and the stage's name."""
+    first: dict[int, int] = {}
+    for policy in policies:
+        place = re.search(r"/stage-(\d+)/iter-\d+/", policy.uri)
+        steps = [int(row["global_step"]) for row in policy.extra.get("curve") or []]
+        if place and steps:
+            stage = int(place[1])
+            first[stage] = min([*steps, first.get(stage, steps[0])])
+    return [(first[stage] - 0.5, config.stages[stage - 1].name) for stage in sorted(first) if stage > 1]
+
+
+def _timing(values: dict[str, Any]) -> tuple[float, float] | None:
+    metrics = values.get("metrics") or {}
+    if "timing_s/total" not in metrics:
+        return None
+    return float(metrics.get("timing_s/startup", 0.0)), float(metrics["timing_s/total"])
+
+
+def step_times(store: Store, run: str, dataset: Pointer | None) -> list[dict[str, Any]]:
+    """Seconds by kind of step, start-up (process, imports, loading) apart.
+
+    Every finished step of the run counts once, with what it took when it ran, also if a later start of the run found
+    its output complete. Shards that ran side by side are added up, so that the sum can exceed the wall time.
+
+    Returns:
+        Rows of {kind, steps, startup_s, total_s} in the order of KINDS.
+    """
+    totals: dict[str, list[float]] = {}
+
+    def add(kind: str, timing: tuple[float, float] | None) -> None:
+        if timing is not None:
+            row = totals.setdefault(kind, [0, 0.0, 0.0])
+            row[0] += 1
+            row[1] += timing[0]
+            row[2] += timing[1]
+
+    if dataset is not None:
+        add(dataset.step, _timing(dataset.extra))
+    for name in store.list(f"runs/{run}"):
+        if not name.endswith(f"/{MARKER}"):
+            continue
+        marker = json.loads(store.read_bytes(f"runs/{run}/{name}") or b"{}")
+        step = str(marker.get("step"))
+        evaluation = name.startswith("eval/") and step in ("rollout", "reward")
+        add(f"eval/{step}" if evaluation else step, _timing(marker.get("extra", {})))
+    order = [*KINDS, *sorted(totals.keys() - KINDS.keys())]
+    return [
+        {"kind": KINDS.get(kind, kind), "steps": int(row[0]), "startup_s": row[1], "total_s": row[2]}
+        for kind in order
+        if (row := totals.get(kind))
+    ]
