@@ -16,7 +16,7 @@ Span = tuple[str, float, float, float]
 
 def _svg(width: float, height: float, body: list[str], label: str) -> Markup:
     return Markup(
-        f'<svg class="chart" viewBox="0 0 {width:g} {height:g}" style="max-width:{width:g}px" role="img" '
+        f'<svg class="chart" viewBox="0 0 {width:g} {height:g}" style="width:{width:g}px" role="img" '
         f'aria-label="{escape(label)}">{"".join(body)}</svg>'
     )
 
@@ -215,7 +215,7 @@ def movement(cells: Sequence[tuple[int, int, int]], size: int, label: str) -> Ma
             x, y = left + cell * before, top + side - cell * (after + 1)
             count = counts.get((before, after), 0)
             kind = "same" if before == after else "better" if after > before else "worse"
-            opacity = 0.06 if not count else 0.2 + 0.8 * math.sqrt(count / most)
+            opacity = 0.06 if not count else 0.15 + 0.6 * math.sqrt(count / most)
             tip = f"{before} of {size} before, {after} of {size} after: {count} problems"
             body.append(
                 f'<rect x="{x + 1:.1f}" y="{y + 1:.1f}" width="{cell - 2:.1f}" height="{cell - 2:.1f}" rx="3" '

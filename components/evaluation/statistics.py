@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from statistics import NormalDist
 
 import numpy as np
@@ -38,6 +38,11 @@ class Estimate:
         return asdict(self)
 
 
+@cache
+def _gauss() -> tuple[np.ndarray, np.ndarray]:
+    return np.polynomial.legendre.leggauss(64)
+
+
 @lru_cache
 def t_quantile(probability: float, df: float) -> float:
     """The quantile of Student's t for a probability in (0, 1) and df >= 1 degrees of freedom.
@@ -49,7 +54,7 @@ def t_quantile(probability: float, df: float) -> float:
         return -t_quantile(1 - probability, df)
     if df > 1e6:
         return NormalDist().inv_cdf(probability)
-    nodes, weights = np.polynomial.legendre.leggauss(64)
+    nodes, weights = _gauss()
     norm = math.exp(math.lgamma((df + 1) / 2) - math.lgamma(df / 2)) / math.sqrt(math.pi)
     low, high = 0.0, math.pi / 2
     for _ in range(60):
