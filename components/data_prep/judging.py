@@ -18,24 +18,33 @@ ERRATA_ANY_ORDER = {
 ERRATA_INTERACTIVE = {"abc337_e", "abc355_e"}
 ERRATA_WRONG_TESTS = {"abc350_c", "apply-operations-to-make-string-empty", "most-frequent-ids", "arc189_a"}
 
+_SAYS = r"\b(?:print|output|return|report|display|list|give|produce|construct|provide|show)(?:ing|ed|s)?\b"
+_ANSWER = r"(?:answers?|solutions?|outputs?|sequences?|arrays?|strings?|ways?|variants?|options?|pairs?|permutations?)"
 _MANY_ANSWERS = re.compile(
-    r"(?:there (?:are|is|exists?)|if (?:there are|you find|several|multiple))[^.]{0,40}"
-    r"\b(?:multiple|several|many|more than one)\b[^.]{0,80}|"
-    r"\b(?:print|output|find|return|report|choose)\s+any(?:\s+one)?(?:\s+of)?\b|"
-    r"\bany of (?:them|those|the (?:answers|solutions))\b|\bany (?:valid|correct|suitable|such|possible) \w+ "
-    r"(?:will|is|are|may|can)\b|\bin (?:any|arbitrary) order\b",
+    # print any; find any such grid; print any of them; print … in any order
+    rf"{_SAYS}\s+(?:out\s+)?(?:any|whichever)(?: ?one)?\b(?!\s+(?:other|more|additional|extra|case|register))|"
+    r"\bfind any(?: ?one| such| of (?:them|these|those)|\s*[.;,)])|"
+    rf"{_SAYS}[^.\n]{{0,60}}\b(?:any|either) (?:one )?of (?:them|these|those|the|such)\b|"
+    rf"{_SAYS}[^.]{{0,90}}\bin (?:any|arbitrary) order\b|"
+    # any valid answer will be accepted; if there are several answers, any one will do
+    r"\b(?:any|all|either)(?: of)?(?: (?:the|these|them|valid|correct|suitable|possible|such|optimal|one))* "
+    rf"{_ANSWER}?\s*(?:will|would|is|are|may|can|should)(?: be)? (?:also )?(?:accepted|acceptable|allowed|fine|ok)\b|"
+    rf"\b(?:multiple|several|many|more than one)(?: \w+){{0,3}} {_ANSWER}\b[^.]{{0,80}}"
+    r"\b(?:any ?one|any|either|arbitrary|accepted)\b",
     re.IGNORECASE,
 )
+"""An invitation to print one of several right answers, or the parts of one in any order."""
 _TOLERANCE = re.compile(
-    r"(?:absolute|relative)(?:\s*(?:or|and|/|,)\s*(?:absolute|relative))?\s+(?:error|difference|precision)|"
-    r"\berror (?:of )?(?:at most|not exceeding|should not exceed|does not exceed|less than|within)\b|"
-    r"\bprecision of\b",
+    r"(?:absolute|relative)\W+(?:(?:or|and)\W+(?:absolute|relative)\W+)?(?:error|precision|tolerance)|"
+    r"(?:absolute|relative) difference[^.]{0,90}\b(?:at most|less than|exceed|within)\W+(?:10\s*\^|1e|10\s*[-−]|0\.0)|"
+    r"\berrors? (?:(?:of|is|are|must|should|may|can|does|do|shall|will|be|not|by|no|more|at|than|exceed|in) )*"
+    r"(?:at most|exceed|less than|within|up to|\$?10|1e|0\.0)|"
+    r"\bprecision (?:of|up to|not less)\b|\bdiffers? from .{0,60}by (?:no|not|at|less)",
     re.IGNORECASE,
 )
 _ANY_CASE = re.compile(
-    r"(?:print|output) (?:each|every|the) (?:letter|character)s? (?:\w+ )?in (?:any|either) (?:register|case)|"
-    r"in any (?:case|register)\b|\bcase[- ]insensitive|"
-    r"(?:each|every) (?:letter|character) (?:of \w+ )?in (?:any|arbitrary) case|upper or lower",
+    r"\bin (?:any|either|arbitrary) (?:letter )?(?:case|register)\b(?!,)|\bcase[- ]insensitive|"
+    r"\b(?:print|output)[^.\n]{0,100}\b(?:upper|lower)(?:[ -]?case)? or (?:in )?(?:upper|lower)",
     re.IGNORECASE,
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,12 +13,13 @@ from typing import Any
 from components.core.config import Config
 from components.core.errors import UserError
 from components.core.paths import dataset_path
-from components.core.progress import Progress
+from components.core.policy import ensure_base_policy
 from components.core.seeds import derive_seed
 from components.core.step import Step
-from components.core.store import Pointer, Store, config_hash, file_sha256
+from components.core.store import Pointer, Store, config_hash, file_sha256, open_store
 from components.data_prep.dedupe import drop_contaminated, drop_duplicates
 from components.data_prep.output import Ledger, Written, manifest, write_shards
+from components.data_prep.prompt import PromptCounter
 from components.data_prep.report import render
 from components.data_prep.rows import Entry, alive
 from components.data_prep.sources import Opened, open_sources, read_solve_rates
@@ -26,6 +28,8 @@ from components.data_prep.verify import Grade, Verdicts, verify
 
 FORMAT = 1
 """Raised when the same input would give other rows than before, so that older datasets are not taken for current."""
+
+_SAY_EVERY_S = 10.0
 
 
 def run(*, config: Config, output: str) -> Pointer:
@@ -42,17 +46,20 @@ def run(*, config: Config, output: str) -> Pointer:
     Raises:
         UserError: a source is absent, or no problem of a split survives.
     """
-    return prepare(config=config, output=output, grade=None, count_tokens=None)
+    store = open_store(config.store)
+    counter = PromptCounter.from_policy(store, ensure_base_policy(config, store), config.rollout)
+    return prepare(config=config, output=output, count_tokens=counter, grade=None)
 
 
-def prepare(*, config: Config, output: str, grade: Grade | None, count_tokens: CountTokens | None) -> Pointer:
-    """`run` with its grader and its token counter given; None for the sandbox, and for no length filter."""
+def prepare(*, config: Config, output: str, count_tokens: PromptCounter | None, grade: Grade | None) -> Pointer:
+    """`run` with its token counter and its grader given; None for no length filter, and for the sandbox."""
     opened = open_sources(config.data.sources)
     settings = {
         "format": FORMAT,
         "data": config.data.model_dump(mode="json"),
         "seed": config.seed,
         "sources": [source.fingerprint for source in opened],
+        "prompts": count_tokens.identity if count_tokens else None,
         "solve_rates": file_sha256(Path(config.data.solve_rates)) if config.data.solve_rates else None,
     }
     where = dataset_path(config_hash(settings))
@@ -90,20 +97,24 @@ class _Build:
 
     def parse(self, count_tokens: CountTokens | None) -> None:
         """Read every source; problems go to the spool, entries stay."""
-        chunk = 0
+        chunk, said = 0, time.monotonic()
         for opened in self.opened:
             label = opened.source.label
-            progress = Progress(f"parse {label}", 0, "rows")
             for parsed in parse_source(opened.batches(), opened.source, self.config, count_tokens, chunk, self.spool):
                 chunk += 1
                 self.entries += parsed.entries
                 self.ledger.rows[label] += parsed.rows
                 for row in parsed.dropped:
                     self.ledger.drop(row)
+                if time.monotonic() - said > _SAY_EVERY_S:
+                    said = time.monotonic()
+                    print(f"parse {label}: {self.ledger.rows[label]} rows so far", flush=True)
             if not self.ledger.rows[label]:
                 raise UserError(f"{opened.source.config.path}: holds no row")
-            dropped = self.ledger.reasons[label].total()
-            progress.update(self.ledger.rows[label], f"{dropped} dropped")
+            print(
+                f"parse {label}: {self.ledger.rows[label]} rows, {self.ledger.reasons[label].total()} dropped",
+                flush=True,
+            )
         _drop_repeated_ids(self.entries)
 
     def filter(self, grade: Grade) -> None:

@@ -152,14 +152,30 @@ def parse_source(
             yield parse_batch(batch, source, config, count_tokens, chunk, spool)
         return
     # Spawned, since forking a process with threads can dead-lock.
-    with ProcessPoolExecutor(cores, mp_context=get_context("spawn")) as pool:
+    start = (source, config, count_tokens, spool)
+    with ProcessPoolExecutor(cores, get_context("spawn"), initializer=_start_worker, initargs=start) as pool:
         waiting: deque[Future[Parsed]] = deque()
         for chunk, batch in numbered:
-            waiting.append(pool.submit(parse_batch, batch, source, config, count_tokens, chunk, spool))
+            waiting.append(pool.submit(_work, batch, chunk))
             if len(waiting) > 2 * cores:  # bounds what is in flight
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
+
+
+_worker: tuple[Source, Config, CountTokens | None, Path] | None = None
+
+
+def _start_worker(source: Source, config: Config, count_tokens: CountTokens | None, spool: Path) -> None:
+    """What all batches of a source need, sent to a worker once."""
+    global _worker
+    _worker = source, config, count_tokens, spool
+
+
+def _work(batch: RawBatch, chunk: int) -> Parsed:
+    assert _worker is not None
+    source, config, count_tokens, spool = _worker
+    return parse_batch(batch, source, config, count_tokens, chunk, spool)
 
 
 def spooled(entries: Iterable[Entry], spool: Path) -> Iterator[tuple[Entry, Problem]]:
