@@ -72,11 +72,15 @@ def parse_literal(text: str, key: str) -> Any:
     raise Reject("bad_value", f"{key}: {problem} ({text[:60]!r})")
 
 
+class _NamesAClass(pickle.UnpicklingError):
+    """The pickle asks for something that could run code."""
+
+
 class _NoClasses(pickle.Unpickler):
     """Admits plain values only: a pickle that names a class or a function could run anything."""
 
     def find_class(self, module: str, name: str) -> Any:
-        raise pickle.UnpicklingError(f"names {module}.{name}")
+        raise _NamesAClass(f"names {module}.{name}")
 
 
 def decode_private_tests(text: str, key: str) -> Any:
@@ -97,7 +101,7 @@ def decode_private_tests(text: str, key: str) -> Any:
         raise Reject("bad_value", f"{key}: not base64 of zlib data ({error})") from None
     try:
         value = _NoClasses(io.BytesIO(data)).load()
-    except pickle.UnpicklingError as error:
+    except _NamesAClass as error:
         raise Reject("unsafe_pickle", f"{key}: {error}") from None
     except Exception as error:  # a malformed pickle raises whatever its opcodes run into
         raise Reject("bad_value", f"{key}: not a pickle ({type(error).__name__}: {error})") from None
