@@ -22,6 +22,7 @@ from components.evaluation.samples import (
     QUESTION_SCHEMA,
     SAMPLE_SCHEMA,
     Graded,
+    attach_failing_tests,
     read_graded,
     read_questions,
 )
@@ -69,9 +70,10 @@ def run(
     with Step(config, "evaluate", where, settings=settings, inputs=inputs, output=output) as step:
         if step.pointer is None:
             step.ready()
-            questions = read_questions(_held_out(step.store, dataset))
+            held_out = _held_out(step.store, dataset)
             folders = [(step.store.fetch(a), step.store.fetch(b)) for a, b in zip(rollouts, rewards, strict=True)]
-            graded = read_graded(questions, folders)
+            graded = read_graded(read_questions(held_out), folders)
+            attach_failing_tests(graded.samples, held_out)
             try:
                 result = summarize(graded, pass_k=config.evaluation.pass_k, confidence=config.evaluation.confidence)
             except ValueError as error:

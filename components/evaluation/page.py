@@ -23,7 +23,7 @@ VERDICT_WORDS = {
 }
 """For people who do not know the judges' abbreviations."""
 
-_LONGEST_VALUE = 600
+_LONGEST_VALUE = 1100
 """Characters shown of one field of a failing test."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +27,7 @@ SAMPLE_SCHEMA = pa.schema(
         ("response_tokens", pa.int32()),
         ("tests_passed", pa.int32()),
         ("tests_total", pa.int32()),
-        ("first_failure", pa.string()),  # JSON object, or null
+        ("first_failure", pa.string()),  # JSON object {test, input, expected, ...}, or null; long values are cut
         ("cpu_ms", pa.float32()),
         ("program", pa.string()),  # the code that was judged, or null
         ("excerpt", pa.string()),  # where there is no program: the end of the answer
@@ -46,6 +47,9 @@ QUESTION_SCHEMA = pa.schema(
 
 _EXCERPT = 1500
 """Characters kept of an answer without a program."""
+
+_FAILURE = 1000
+"""Characters kept of a failing test's input and of its output."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +111,42 @@ def _sample(reward: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
         "program": program,
         "excerpt": None if program else answer["text"][-_EXCERPT:],
     }
+
+
+def attach_failing_tests(samples: list[dict[str, Any]], folder: Path) -> None:
+    """Replace the number of the first failing test, which is what rewards hold, by the test itself.
+
+    Only the tests that are asked for leave Arrow's memory; the rest of a split can be gigabytes.
+
+    Args:
+        samples: rows of SAMPLE_SCHEMA, changed in place.
+        folder: of the split's problem files.
+    """
+    asked: dict[str, list[tuple[dict[str, Any], int]]] = {}
+    for sample in samples:
+        number = json.loads(sample["first_failure"] or "null")
+        if isinstance(number, int):
+            asked.setdefault(sample["problem_id"], []).append((sample, number))
+    for path in sorted(folder.glob("*.parquet")):
+        for batch in pq.ParquetFile(path).iter_batches(16, columns=["problem_id", "tests"]):
+            for problem_id, tests in zip(batch["problem_id"].to_pylist(), batch["tests"], strict=True):
+                for sample, number in asked.get(problem_id, []):
+                    sample["first_failure"] = json.dumps(_failing_test(tests.values, number), ensure_ascii=False)
+
+
+def _failing_test(tests: pa.StructArray, number: int) -> dict[str, Any]:
+    if not 0 <= number < len(tests):
+        return {"test": number + 1}
+    test = tests[number].as_py()
+    return {
+        "test": f"{number + 1} of {len(tests)}{' (public)' if test['public'] else ''}",
+        "input": _cut(test["input"]),
+        "expected": _cut(test["output"]),
+    }
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _FAILURE else f"{text[:_FAILURE]} … ({len(text)} characters)"
 
 
 def read_graded(questions: list[dict[str, Any]], shards: Iterable[tuple[Path, Path]]) -> Graded:

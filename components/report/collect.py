@@ -113,6 +113,36 @@ def training_curves(policies: list[Pointer]) -> Curves:
     return curves
 
 
+def reward_curves(store: Store, policies: list[Pointer]) -> Curves:
+    """What the reward steps said of the answers that each update learned from: format share, verdicts.
+
+    A point an update, at its first optimizer step; the shards are weighted by their rows.
+    """
+    points: dict[str, dict[int, list[tuple[int, float]]]] = {}
+    for policy in policies:
+        curve = policy.extra.get("curve")
+        if not curve or not policy.uri.endswith("/policy"):
+            continue
+        first = min(int(row["global_step"]) for row in curve)
+        base = store.rel(policy.uri).removesuffix("/policy")
+        for name in store.list(f"{base}/reward"):
+            if not name.endswith(f"/{MARKER}"):
+                continue
+            marker = json.loads(store.read_bytes(f"{base}/reward/{name}") or b"{}")
+            for metric, value in (marker.get("extra", {}).get("metrics") or {}).items():
+                if metric.startswith(("reward/", "verdict/")):
+                    shards = points.setdefault(metric, {}).setdefault(first, [])
+                    shards.append((int(marker["rows"]), float(value)))
+    return {
+        metric: [
+            (step, sum(rows * value for rows, value in shards) / sum(rows for rows, _ in shards))
+            for step, shards in sorted(by_step.items())
+            if any(rows for rows, _ in shards)
+        ]
+        for metric, by_step in points.items()
+    }
+
+
 def stage_starts(config: Config, policies: list[Pointer]) -> list[tuple[float, str]]:
     """Half a step before each later stage's first optimizer step, and the stage's name."""
     first: dict[int, int] = {}

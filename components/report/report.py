@@ -9,7 +9,14 @@ from pathlib import Path
 from components.core.config import Config
 from components.core.step import Step
 from components.core.store import Pointer
-from components.report.collect import KINDS, read_evaluations, stage_starts, step_times, training_curves
+from components.report.collect import (
+    KINDS,
+    read_evaluations,
+    reward_curves,
+    stage_starts,
+    step_times,
+    training_curves,
+)
 from components.report.summary import headline_metrics, summarize_run, summary_markdown, terminal_summary
 from components.report.view import render_page
 
@@ -41,7 +48,7 @@ def run(*, config: Config, evaluations: list[Pointer], policies: list[Pointer], 
             step.ready()
             startup = time.time() - step.started
             evaluated = read_evaluations(step.store, evaluations)
-            curves = training_curves(policies)
+            curves = training_curves(policies) | reward_curves(step.store, policies)
             times = step_times(step.store, config.run, Pointer(**evaluated[0].pointer.extra["dataset"]))
             own = {"kind": KINDS["report"], "steps": 1, "startup_s": startup, "total_s": time.time() - step.started}
             summary = summarize_run(config, evaluated, curves, [*times, own])

@@ -20,6 +20,7 @@ BROWSER_PROBLEMS = 120
 
 _FIRST_CURVES = (
     "critic/score/mean",
+    "reward/well_formed",
     "batch/solve_all",
     "batch/solve_none",
     "response_length/mean",

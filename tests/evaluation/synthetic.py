@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -140,14 +139,13 @@ def make_rewards(
                 correct = formed and bool(rng.random() < min(1.0, max(0.0, skill + hard)))
                 verdict = "AC" if correct else str(rng.choice(["WA", "WA", "RE", "TLE", "CE"])) if formed else "NF"
                 verdict = "INFRA" if rng.random() < 0.0125 else verdict
-                failed = {"index": 1, "kind": "stdin", "input": "1 2\n", "expected": "3\n", "got": "<4>\n"}
                 answers.append(_answer(rng, problem, formed, verdict) | {"sample_id": sample_id})
                 rewards.append(
                     {
                         "problem_id": problem.problem_id, "sample_id": sample_id, "turn": 0, "role": "solver",
                         "verdict": verdict, "reward": None if verdict == "INFRA" else float(correct),
                         "well_formed": formed, "tests_passed": 5 if correct else 1, "tests_total": 5,
-                        "first_failure": None if correct else json.dumps(failed), "cpu_ms": 12.0, "wall_ms": 20.0,
+                        "first_failure": None if correct else "1", "cpu_ms": 12.0, "wall_ms": 20.0,
                     }
                 )  # fmt: skip
         pointers.append(_commit_shard(store, base, shard, answers, rewards, policy))
@@ -165,12 +163,14 @@ def _commit_shard(
     rollouts = store.commit(
         rollout_path, kind="rollouts", step="rollout", rows=len(answers), key=rollout_path, metrics=timing
     )
+    well_formed = float(np.mean([row["well_formed"] for row in rewards]))
     with store.scratch() as folder:
         write_parquet(folder / "verdicts.parquet", rewards, REWARD_SCHEMA)
         store.put_dir(folder, reward_path)
     return store.commit(
         reward_path, kind="rewards", step="reward", rows=len(rewards), key=reward_path,
-        metrics={"timing_s/startup": 0.6, "timing_s/total": 5.0}, rollouts=asdict(rollouts), policy=policy.uri,
+        metrics={"timing_s/startup": 0.6, "timing_s/total": 5.0, "reward/well_formed": well_formed},
+        rollouts=asdict(rollouts), policy=policy.uri,
     )  # fmt: skip
 
 

@@ -86,6 +86,8 @@ def test_output_is_the_numbers_the_samples_and_the_page(evaluated: Pointer, made
     samples = pq.read_table(folder / "samples.parquet").to_pylist()
     assert {row["correct"] for row in samples if row["verdict"] == "INFRA"} == {None}
     assert all(bool(row["program"]) != bool(row["excerpt"]) for row in samples)
+    failure = next(row["first_failure"] for row in samples if row["verdict"] == "WA")
+    assert json.loads(failure) == {"test": "2 of 5", "input": "1 2\n", "expected": "3\n"}
     page = (folder / "report.html").read_text()
     assert "print their sum modulo" in page
     assert "Read 2 integers &lt;from one line&gt; &amp; print" in page

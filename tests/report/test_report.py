@@ -113,6 +113,12 @@ def test_curves_join_the_updates_and_add_what_only_their_metrics_have() -> None:
     assert curves == {"loss": [(1, 1.0), (2, 2.0), (3, 3.0), (4, 4.0)], "solved": [(4, 0.5)]}
 
 
+def test_format_of_the_training_answers_is_a_curve_over_the_updates(reported: Reported) -> None:
+    points = reported.summary["curves"]["reward/well_formed"]
+    assert [step for step, _ in points] == [1, 3, 5, 7]
+    assert all(0.4 < share < 1 for _, share in points)
+
+
 def test_page_is_self_contained_and_escapes_what_models_wrote(reported: Reported) -> None:
     assert "src=" not in reported.page
     assert "@import" not in reported.page
