@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from .model import Mode
 from .pool import Pool, Settings
+from .selftest import self_test
 
 
 class WeakSandboxError(RuntimeError):
@@ -20,6 +21,7 @@ class Grader:
     mode: `real` (true process semantics) or `lcb` (the official LiveCodeBench harness, quirks included).
     workers: lanes, each a zygote and one child at a time; None is one a core.
     early_exit: stop at a program's first failing test.
+    landlock: False leaves that layer out, as on a kernel without it.
     allow_weak: score although a layer is missing; every verdict then carries `"weak": [what is missing]`.
     """
 
@@ -30,16 +32,37 @@ class Grader:
         workers: int | None = None,
         early_exit: bool = True,
         allow_weak: bool = False,
+        landlock: bool = True,
     ) -> None:
         if mode not in ("real", "lcb"):
             raise ValueError(f"mode={mode!r}: real or lcb")
         if workers is not None and workers < 1:
             raise ValueError(f"workers={workers}: at least 1")
-        self._pool = Pool(Settings(mode=mode, workers=workers or 0, early_exit=early_exit))
+        self._pool = Pool(Settings(mode=mode, workers=workers or 0, early_exit=early_exit, landlock=landlock))
+        try:
+            self.report = self_test(self._pool)
+            self._refuse_if_weak(allow_weak)
+        except BaseException:
+            self.close()
+            raise
+
+    def _refuse_if_weak(self, allow_weak: bool) -> None:
+        report = self.report
+        if report.wrong:
+            raise WeakSandboxError("self-test programs were judged wrongly: " + "; ".join(report.wrong))
+        if report.weak and not allow_weak:
+            problems = "; ".join(report.layers["problems"]) or "no problem was reported"
+            raise WeakSandboxError(
+                f"not in force: {', '.join(report.weak)} ({problems}). Use a kernel and a container profile that allow "
+                "it, or pass allow_weak=True (--allow-weak) to score all the same; the verdicts then record it"
+            )
 
     def grade(self, programs: Iterable[Any]) -> Iterator[dict[str, Any]]:
         """Verdicts as they are known, in any order; programs are taken from the iterable only as lanes are free."""
-        return self._pool.grade(programs)
+        for verdict in self._pool.grade(programs):
+            if self.report.weak:
+                verdict["weak"] = self.report.weak
+            yield verdict
 
     def close(self) -> None:
         """End every process."""

@@ -19,9 +19,7 @@ from .inside.lockdown import MAX_THREADS
 from .inside.wire import Job
 
 # The folder goes away again at once: a candidate must not import the sandbox's own modules by name.
-_BOOT = (
-    "import sys; sys.path.insert(0, {!r}); from inside import zygote; del sys.path[0]; zygote.main(sys.argv[1:])"
-)
+_BOOT = "import sys; sys.path.insert(0, {!r}); from inside import zygote; del sys.path[0]; zygote.main(sys.argv[1:])"
 _START_TIMEOUT_S = 60.0
 _REPLY_TIMEOUT_S = 30.0
 _PRIVATE_UIDS = 1_000_000_000
@@ -169,12 +167,15 @@ class Host:
             return 0.0
 
     def waited_seconds(self) -> float:
-        """How long the child's main thread was ready to run and had no core, 0 where the kernel does not say."""
+        """How long the child was ready to run and had no core, by its worst thread; 0 where the kernel does not say."""
+        worst = 0
         try:
-            with open(f"/proc/{self.pid}/schedstat", encoding="ascii") as stat:
-                return int(stat.read().split()[1]) / 1e9
+            for thread in os.listdir(f"/proc/{self.pid}/task"):
+                with open(f"/proc/{self.pid}/task/{thread}/schedstat", encoding="ascii") as stat:
+                    worst = max(worst, int(stat.read().split()[1]))
         except (OSError, ValueError, IndexError):
-            return 0.0
+            pass
+        return worst / 1e9
 
     def too_many_threads(self) -> bool:
         """Whether the child has more threads than one may have."""

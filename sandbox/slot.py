@@ -31,6 +31,8 @@ _GREY_ZONE = 1.5
 alone, since cores and caches shared with others make the same work cost more CPU time."""
 _STARVED_SHARE = 0.1
 """Share of the time spent ready but without a core above which the machine is too busy to trust a limit."""
+_STARVED_LIMIT = 8
+"""Multiple of the wall limit after which a run that never gets a core is given up, to be repeated alone."""
 _NEVER = float("inf")
 
 _FORGED = Outcome("RE", "the program wrote into the grader's channel")
@@ -90,7 +92,7 @@ class Slot:
         self._outbox = memoryview(b"")
         self._writing = self._loading = self._suspect = False
         self._fresh = True
-        self._cpu0 = self._wall0 = self._waited0 = 0.0
+        self._cpu0 = self._wall0 = self._born = 0.0
         selector.register(host.control, selectors.EVENT_READ, self.on_control)
 
     # --- children: start, end, loss ---------------------------------------------------------------------------------
@@ -118,11 +120,11 @@ class Slot:
         self._writing = False
         self._after_exit = self._died
         self._start_clocks()
+        self._born = self._wall0
         self._send(wire.SOURCE, (program.code or "").encode("utf-8", "surrogatepass"))
 
     def _start_clocks(self) -> None:
         self._cpu0 = self.host.cpu_seconds()
-        self._waited0 = -1.0
         self._wall0 = time.monotonic()
         self.next_check = self._wall0 + _FIRST_TICK_S
 
@@ -310,24 +312,34 @@ class Slot:
         if self._loading:
             limit = max(limit, _LOAD_FLOOR_S)
             wall = 6 * limit
-        if self._waited0 < 0:
-            self._waited0 = self.host.waited_seconds()
         used, elapsed = self.host.cpu_seconds() - self._cpu0, now - self._wall0
         if self.host.too_many_threads():
             self._kill_then(lambda: self._conclude(Outcome("RE", "too many threads"), alive=False))
         elif used > limit and (used > limit * _GREY_ZONE or case.alone or self._loading or not self._under_load()):
             self._over_limit(f"{used:.2f} s of CPU time", may_repeat=False)
-        elif elapsed > wall and used <= limit:
-            self._over_limit(f"{elapsed:.2f} s of wall time", may_repeat=self._under_load())
+        elif used <= limit and elapsed > wall:
+            self._over_wall(elapsed, wall)
         else:
-            left = min(abs(limit - used), wall - elapsed if elapsed < wall else _TICK_S)
+            left = limit - used if used < limit else _TICK_S
             self.next_check = now + min(max(left, 0.002), _TICK_S)
 
+    def _over_wall(self, elapsed: float, wall: float) -> None:
+        """More wall time than it may take: its own, or spent waiting for a core, which does not count."""
+        # Waits of earlier tests in this child are in it, to the program's favour.
+        waited = self.host.waited_seconds()
+        if elapsed - waited > wall:
+            self._over_limit(f"{elapsed - waited:.2f} s of wall time", may_repeat=False)
+        elif elapsed < _STARVED_LIMIT * wall:
+            self.next_check = time.monotonic() + _TICK_S
+        elif self._active().alone or self._loading:
+            busy = Outcome("INFRA", f"the machine is too busy: a core was missing for {waited:.1f} of {elapsed:.1f} s")
+            self._kill_then(lambda: self._conclude(busy, alive=False))
+        else:
+            self._over_limit("", may_repeat=True)
+
     def _under_load(self) -> bool:
-        """Whether the child had to wait for a core since its test began (its first tick, to be exact)."""
-        elapsed = time.monotonic() - self._wall0
-        waited = self.host.waited_seconds() - max(self._waited0, 0.0)
-        return waited > _STARVED_SHARE * elapsed
+        """Whether the child had to wait for a core for a good part of its life."""
+        return self.host.waited_seconds() > _STARVED_SHARE * (time.monotonic() - self._born)
 
     def _over_limit(self, what: str, *, may_repeat: bool) -> None:
         case = self._active()
