@@ -10,6 +10,8 @@ from collections.abc import Sequence
 
 from markupsafe import Markup, escape
 
+from components.evaluation.page import span
+
 Span = tuple[str, float, float, float]
 """Label, value, low, high; all but the label shares between 0 and 1."""
 
@@ -47,7 +49,7 @@ def ticks(low: float, high: float, about: int = 4) -> list[float]:
 
 def intervals(rows: Sequence[Span], label: str) -> Markup:
     """A dot with its interval a row, on an axis of percent that starts at 0."""
-    left, right, row_height, width = 150.0, 110.0, 30.0, 660.0
+    left, right, row_height, width = 150.0, 150.0, 30.0, 700.0
     marks = ticks(0.0, min(1.0, max([0.1, *(row[3] for row in rows)])), 5)
     top, height = 8.0, row_height * len(rows)
 
@@ -66,7 +68,7 @@ def intervals(rows: Sequence[Span], label: str) -> Markup:
             _line(x_of(low), y - 5, x_of(low), y + 5, "whisker"),
             _line(x_of(high), y - 5, x_of(high), y + 5, "whisker"),
             f'<circle cx="{x_of(value):.1f}" cy="{y:.1f}" r="5" class="dot"/>',
-            _text(width - right + 14, y + 4, f"{_percent(value)} ± {_percent((high - low) / 2)}", "start", "strong"),
+            _text(width - right + 14, y + 4, span({"value": value, "low": low, "high": high}), "start", "strong"),
             "</g>",
         ]
     return _svg(width, top + height + 24, body, label)

@@ -69,6 +69,7 @@ def run(
     settings = [label, config.evaluation.model_dump(mode="json")]
     with Step(config, "evaluate", where, settings=settings, inputs=inputs, output=output) as step:
         if step.pointer is None:
+            step.track()  # importing MLflow is start-up, not work
             step.ready()
             held_out = _held_out(step.store, dataset)
             folders = [(step.store.fetch(a), step.store.fetch(b)) for a, b in zip(rollouts, rewards, strict=True)]

@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 import math
 import re
-from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
-import pyarrow.parquet as pq
 
 from components.core.config import Config
 from components.core.errors import UserError
 from components.core.store import MARKER, Pointer, Store
+from components.evaluation.pairwise import Evaluated, read_folder
 
 Curves = dict[str, list[tuple[int, float]]]
 """Metric to (optimizer steps so far, value) points in order."""
@@ -34,54 +31,15 @@ _NO_CURVES = frozenset({"global_step", "timing_s/startup", "timing_s/total"})
 """The axis itself, and what the section on time shows."""
 
 
-@dataclass(frozen=True)
-class Evaluated:
-    """One policy's evaluation."""
-
-    label: str
-    global_step: int
-    pointer: Pointer
-    numbers: dict[str, Any]
-    """`result.json`; see components/evaluation/numbers.py."""
-    samples: dict[str, list[dict[str, Any]]]
-    """Rows of `samples.parquet` by problem_id, in the order of sample_id."""
-    questions: dict[str, dict[str, Any]]
-    """Rows of `problems.parquet` by problem_id."""
-
-    def rates(self, problem_ids: list[str]) -> list[float]:
-        """Each problem's mean success."""
-        return [self.numbers["by_problem"][name]["correct"] for name in problem_ids]
-
-    def kinds(self, problem_ids: list[str]) -> np.ndarray:
-        """A row a problem: shares well-formed, well-formed and correct, correct (see `decompose_gain`)."""
-        names = ("well_formed", "well_formed_correct", "correct")
-        return np.array([[self.numbers["by_problem"][name][key] for key in names] for name in problem_ids])
-
-
-def read_evaluation(store: Store, pointer: Pointer) -> Evaluated:
-    """Fetch one evaluation.
-
-    Raises:
-        UserError: it is gone or changed.
-    """
-    folder = store.fetch(pointer)
-    samples: dict[str, list[dict[str, Any]]] = {}
-    for row in pq.read_table(folder / "samples.parquet").to_pylist():
-        samples.setdefault(row["problem_id"], []).append(row)
-    questions = {row["problem_id"]: row for row in pq.read_table(folder / "problems.parquet").to_pylist()}
-    numbers = json.loads((folder / "result.json").read_text())
-    return Evaluated(pointer.extra["label"], int(pointer.extra["global_step"]), pointer, numbers, samples, questions)
-
-
 def read_evaluations(store: Store, pointers: list[Pointer]) -> list[Evaluated]:
     """All evaluations in the order of training, the base policy first.
 
     Raises:
-        UserError: none, or two with the same label.
+        UserError: none, one that is gone or changed, or two with the same label.
     """
     if not pointers:
         raise UserError("the report needs at least one evaluation")
-    found = [read_evaluation(store, pointer) for pointer in pointers]
+    found = [read_folder(store.fetch(pointer), pointer.uri) for pointer in pointers]
     found.sort(key=lambda one: (one.global_step, one.label != "base", one.label))
     labels = [one.label for one in found]
     if len(set(labels)) < len(labels):

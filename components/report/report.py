@@ -45,14 +45,16 @@ def run(*, config: Config, evaluations: list[Pointer], policies: list[Pointer], 
     settings = [config.hash(), config.evaluation.confidence]
     with Step(config, "report", where, settings=settings, inputs=inputs, output=output) as step:
         if step.pointer is None:
+            step.track()  # importing MLflow is start-up, not work
             step.ready()
             startup = time.time() - step.started
             evaluated = read_evaluations(step.store, evaluations)
+            dataset = Pointer(**evaluations[0].extra["dataset"])
             curves = training_curves(policies) | reward_curves(step.store, policies)
-            times = step_times(step.store, config.run, Pointer(**evaluated[0].pointer.extra["dataset"]))
+            times = step_times(step.store, config.run, dataset)
             own = {"kind": KINDS["report"], "steps": 1, "startup_s": startup, "total_s": time.time() - step.started}
             summary = summarize_run(config, evaluated, curves, [*times, own])
-            page = render_page(config, step.store, summary, evaluated, curves, stage_starts(config, policies))
+            page = render_page(config, step.store, dataset, summary, evaluated, curves, stage_starts(config, policies))
             with step.store.scratch() as folder:
                 (folder / "summary.json").write_text(json.dumps(summary, indent=1, sort_keys=True) + "\n")
                 (folder / "summary.md").write_text(summary_markdown(summary))

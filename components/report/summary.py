@@ -3,44 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from typing import Any
 
 from components.core.config import Config
 from components.core.errors import UserError
 from components.core.store import Pointer, Store
 from components.evaluation.page import duration, signed, span
-from components.evaluation.statistics import decompose_gain, mcnemar, paired_difference
-from components.report.collect import Curves, Evaluated
-
-
-def gain_over(before: Evaluated, after: Evaluated, confidence: float) -> dict[str, Any] | None:
-    """What one policy gained over another on the problems that both have graded answers to; None without any.
-
-    Returns:
-        `pass@1`, `format_share` and `truncation_rate` as paired differences, `parts` of the first (see
-        `decompose_gain`), `mcnemar`, and the number of `problems`; estimates as plain data.
-    """
-    shared = sorted(before.numbers["by_problem"].keys() & after.numbers["by_problem"].keys())
-    if not shared:
-        return None
-
-    def difference(name: str) -> dict[str, float]:
-        first, second = ([one.numbers["by_problem"][problem][name] for problem in shared] for one in (before, after))
-        return paired_difference(first, second, confidence).as_dict()
-
-    parts = decompose_gain(before.kinds(shared), after.kinds(shared), confidence)
-    return {
-        "from": before.label,
-        "to": after.label,
-        "problems": len(shared),
-        "pass@1": difference("correct"),
-        "format_share": difference("well_formed"),
-        "truncation_rate": difference("truncated"),
-        "parts": {"format": parts.format.as_dict(), "skill": parts.skill.as_dict()},
-        "mcnemar": asdict(mcnemar(before.rates(shared), after.rates(shared))),
-    }
-
+from components.evaluation.pairwise import Evaluated, gain_over
+from components.report.collect import Curves
 
 _FROM_RESULT = (
     "problems",
@@ -87,7 +57,7 @@ def summarize_run(
                 "label": one.label,
                 "global_step": one.global_step,
                 "policy": one.numbers["policy"],
-                "evaluation": one.pointer.uri,
+                "evaluation": one.uri,
                 **{name: one.numbers[name] for name in _FROM_RESULT},
             }
             for one in evaluations

@@ -13,7 +13,8 @@ from components.core.seeds import derive_seed
 from components.core.store import Pointer, Store
 from components.evaluation import charts
 from components.evaluation.page import render
-from components.report.collect import Curves, Evaluated
+from components.evaluation.pairwise import Evaluated
+from components.report.collect import Curves
 
 BROWSER_PROBLEMS = 120
 """Problems in the page's browser: more would make it slow to open."""
@@ -39,13 +40,13 @@ _MANIFEST_BYTES = 200_000
 def render_page(
     config: Config,
     store: Store,
+    dataset: Pointer,
     summary: dict[str, Any],
     evaluations: list[Evaluated],
     curves: Curves,
     stages: list[tuple[float, str]],
 ) -> str:
     """The whole page as one string; `summary` is what `summarize_run` gave."""
-    dataset = Pointer(**evaluations[0].pointer.extra["dataset"])
     first, rest = _curve_charts(curves, stages)
     times = summary["time"]["by_kind"]
     bars = [

@@ -177,7 +177,9 @@ def _commit_shard(
 class MadeUpRun:
     """The inputs of the evaluate and report steps of one run."""
 
-    def __init__(self, config: Config, problems: int = 40, *, seed: int = 0, gain: float = 0.25) -> None:
+    def __init__(
+        self, config: Config, problems: int = 40, *, seed: int = 0, gain: float = 0.25, form: float = 0.65
+    ) -> None:
         self.config = config
         self.store = open_store(config.store)
         self.problems = make_problems(problems)
@@ -193,7 +195,8 @@ class MadeUpRun:
         for step, label in enumerate(("base", "stage-1", "stage-2")):
             self.rewards[label] = make_rewards(
                 self.store, evaluation_path(config, label), self.problems, self.policies[2 * step],
-                skill=0.5 + gain * step / 2, form=0.65 + 0.12 * step, n=config.evaluation.n, seed=seed * 10 + step,
+                skill=0.5 + gain * step / 2, form=form * (1 + 0.18 * step), n=config.evaluation.n,
+                seed=seed * 10 + step,
             )  # fmt: skip
 
     def policy_of(self, label: str) -> Pointer:

@@ -175,6 +175,32 @@ def test_base_evaluation_alone_gives_a_report_without_gain(reported: Reported, t
     assert "gain" not in report.terminal_summary(pointer, run.store)
 
 
+def test_policy_that_never_answers_in_the_right_format_is_reported_as_such(reported: Reported, tmp_path: Path) -> None:
+    run = MadeUpRun(make_config(reported.folder / "store", run_name="nothing"), form=0.0)
+    evaluations = [
+        evaluate.run(
+            config=run.config,
+            dataset=run.dataset,
+            policy=run.policy_of(label),
+            rewards=run.rewards[label],
+            label=label,
+            output=str(tmp_path / f"{label}.json"),
+        )
+        for label in ("base", "stage-2")
+    ]
+    pointer = report.run(
+        config=run.config,
+        evaluations=evaluations,
+        policies=[],
+        output=str(tmp_path / "r.json"),
+        html=str(tmp_path / "r"),
+    )
+    text = report.terminal_summary(pointer, run.store)
+    # 40 problems without one success: Clopper-Pearson's 1 - 0.025^(1/40) = 8.8 %.
+    assert "base     0.0 (0.0 to 8.8) %   format 0.0 (0.0 to 8.8) %" in text
+    assert "gain    +0.0 ± 8.8 points" in text
+
+
 def test_evaluation_that_is_gone_is_named(reported: Reported, tmp_path: Path) -> None:
     gone = Pointer(f"{reported.run.store.root}/runs/x/eval/base/result", "0", 1, "evaluation", "evaluate", 1,
                    {"label": "base", "global_step": 0})  # fmt: skip
