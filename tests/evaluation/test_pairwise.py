@@ -16,11 +16,11 @@ from components.evaluation.samples import QUESTION_SCHEMA, SAMPLE_SCHEMA, Graded
 
 def _write(folder: Path, label: str, verdicts: dict[str, list[str]]) -> Path:
     questions = [
-        {name: None for name in QUESTION_SCHEMA.names} | {"problem_id": problem, "difficulty": "easy"}
+        dict.fromkeys(QUESTION_SCHEMA.names) | {"problem_id": problem, "difficulty": "easy"}
         for problem in sorted(verdicts)
     ]
     samples = [
-        {name: None for name in SAMPLE_SCHEMA.names}
+        dict.fromkeys(SAMPLE_SCHEMA.names)
         | {"problem_id": problem, "sample_id": index, "verdict": verdict, "well_formed": True, "finish_reason": "stop"}
         | {
             "correct": None if verdict == "INFRA" else verdict == "AC",
