@@ -28,3 +28,8 @@ def evaluation_path(config: Config, label: str) -> str:
 def shard_path(base: str, step: str, shard: int) -> str:
     """One shard of a rollout or reward below an iteration or an evaluation."""
     return f"{base}/{step}/shard-{shard:02d}"
+
+
+def evaluation_labels(config: Config) -> list[str]:
+    """The policies that a run evaluates, in order: the base, then the last of each stage."""
+    return ["base", *(f"stage-{stage}" for stage in range(1, len(config.stages) + 1))]

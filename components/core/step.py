@@ -44,6 +44,7 @@ class Step:
         self.store: Store = open_store(config.store)
         self.key = config_hash([name, settings, {key: pointer.sha256 for key, pointer in inputs.items()}])
         self.metrics: dict[str, float] = {}
+        self.curve: list[dict[str, float]] = []
         self.pointer = self.store.complete(where, self.key)
         self.done = self.pointer is not None
         self._startup: float | None = None
@@ -85,6 +86,7 @@ class Step:
 
     def log_curve(self, metrics: dict[str, float], x: int) -> None:
         """Log one point of the parent's curves, and the same on this step's run. `x`: optimizer steps so far."""
+        self.curve.append({"global_step": x, **metrics})
         tracking = self.track()
         tracking.log(self._run_id, metrics, x)
         tracking.log(tracking.parent_id, metrics, x)
@@ -99,7 +101,7 @@ class Step:
             rows: how many rows.
             metrics: this step's numbers; they travel in the pointer as `extra["metrics"]`, with the timings.
             hashes: sha256 of files already known.
-            extra: small values for later steps and the report.
+            extra: small values for later steps and the report; the points of `log_curve` join them as `curve`.
         """
         now = time.time()
         self.metrics = {
@@ -107,8 +109,9 @@ class Step:
             "timing_s/startup": self._startup if self._startup is not None else now - self.started,
             "timing_s/total": now - self.started,
         }
-        tracking = self.track()
-        tracking.log(self._run_id, self.metrics, 0)
+        self.track().log(self._run_id, self.metrics, 0)
+        if self.curve:
+            extra["curve"] = self.curve
         self.pointer = self.store.commit(
             self.where, kind=kind, step=self.name, rows=rows, key=self.key, hashes=hashes, metrics=self.metrics, **extra
         )

@@ -24,6 +24,6 @@ def report(
     """
     from components.core.config import read_config
     from components.core.step import publish
-    from components.report.report import run_from_store
+    from components.report.start import run
 
-    publish(run_from_store(config=read_config(config.path), output=summary.path, html=page.path), metrics)
+    publish(run(config=read_config(config.path), output=summary.path, html=page.path), metrics)

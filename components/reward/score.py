@@ -1,0 +1,182 @@
+"""The reward step: every answer of one rollout shard is run in the sandbox and gets a verdict and a reward."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from components.core.config import Config
+from components.core.errors import UserError
+from components.core.progress import Progress
+from components.core.schema import (
+    REWARD_SCHEMA,
+    ROLLOUT_SCHEMA,
+    Problem,
+    read_parquet_dir,
+    read_problems,
+    write_parquet,
+)
+from components.core.seeds import derive_seed
+from components.core.step import Step
+from components.core.store import Pointer
+from sandbox import extract_code, grade
+
+RewardFunction = Callable[[dict[str, Any], dict[str, Any]], float | None]
+_PART_ROWS = 256
+"""Rows committed together: what a killed step loses at most."""
+
+
+def load_function(name: str) -> RewardFunction:
+    """Import `module:function`.
+
+    Raises:
+        UserError: there is no such module or function.
+    """
+    module, _, attribute = name.partition(":")
+    try:
+        function = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UserError(f"reward.function={name}: {error}; write it as package.module:function") from error
+    if not callable(function):
+        raise UserError(f"reward.function={name}: not a function")
+    loaded: RewardFunction = function
+    return loaded
+
+
+def is_well_formed(text: str) -> bool:
+    """Whether the answer has a closed fenced block that is Python or carries no language."""
+    return re.search(r"```(?:python3?|py)?[ \t]*\n(?:.*\n)??[ \t]*```", text, re.DOTALL | re.IGNORECASE) is not None
+
+
+def run(*, config: Config, dataset: Pointer, rollouts: Pointer, output: str) -> Pointer:
+    """Grade one rollout shard; the pointer is written to `output` and carries the rollouts' pointer."""
+    where = re.sub(r"/rollout/(shard-\d+)$", r"/reward/\1", rollouts.uri.removeprefix(config_root(config)))
+    train = rollouts.extra["phase"] == "train"
+    settings = config.reward.model_dump(
+        mode="json", exclude={"workers"} if train else {"workers", "shuffle", "function"}
+    )
+    with Step(
+        config,
+        "reward",
+        where,
+        settings=[settings, config.seed],
+        inputs={"dataset": dataset, "rollouts": rollouts},
+        output=output,
+    ) as step:
+        if step.pointer is not None:
+            return step.pointer
+        function = load_function(config.reward.function)
+        split = "train" if train else "test"
+        problems = {problem.problem_id: problem for problem in read_problems(step.store.fetch(dataset) / split)}
+        answers = {_key(row): row for row in read_parquet_dir(step.store.fetch(rollouts), ROLLOUT_SCHEMA)}
+        step.ready()
+        rows = _grade(step, problems, answers, function)
+        if config.reward.shuffle and train:
+            rows = shuffle_rewards(rows, derive_seed(config.seed, "shuffle", where))
+            _replace_parts(step, rows)
+        metrics = summarize(rows)
+        return step.commit(kind="rewards", rows=len(rows), metrics=metrics, rollouts=vars(rollouts))
+
+
+def config_root(config: Config) -> str:
+    """The prefix of every URI of this run's store."""
+    from components.core.store import open_store
+
+    return open_store(config.store).root + "/"
+
+
+def _key(row: dict[str, Any]) -> str:
+    return f"{row['problem_id']}/{row['sample_id']}/{row['turn']}/{row['role']}"
+
+
+def _grade(
+    step: Step, problems: dict[str, Problem], answers: dict[str, dict[str, Any]], function: RewardFunction
+) -> list[dict[str, Any]]:
+    """Rows in the order of their keys. Those that an earlier try had committed are not graded again."""
+    folder = step.store.local_dir(step.where)
+    rows = {_key(row): row for row in read_parquet_dir(folder, REWARD_SCHEMA)}
+    progress = Progress(step.label, len(answers), "programs")
+    pending: list[dict[str, Any]] = []
+
+    def programs() -> Iterator[dict[str, Any]]:
+        for key, answer in answers.items():
+            if key not in rows:
+                yield problems[answer["problem_id"]].sandbox_program(key, extract_code(answer["text"]))
+
+    def flush() -> None:
+        name = f"part-{len(rows):07d}.parquet"
+        with step.store.scratch() as scratch:
+            write_parquet(scratch / name, pending, REWARD_SCHEMA)
+            step.store.put(scratch / name, f"{step.where}/{name}")
+        pending.clear()
+
+    todo = len(answers) - len(rows)
+    for verdict in grade(programs(), mode=step.config.reward.mode, workers=step.config.reward.workers):
+        row = _row(answers[verdict["id"]], verdict, function)
+        rows[verdict["id"]] = row
+        pending.append(row)
+        todo -= 1
+        if len(pending) == _PART_ROWS:
+            flush()
+        progress.update(len(answers) - todo)
+    if pending:
+        flush()
+    return [rows[key] for key in sorted(rows)]
+
+
+def _row(answer: dict[str, Any], verdict: dict[str, Any], function: RewardFunction) -> dict[str, Any]:
+    infra = verdict["verdict"] == "INFRA"
+    failure = verdict.get("first_failure")
+    return {
+        "problem_id": answer["problem_id"],
+        "sample_id": answer["sample_id"],
+        "turn": answer["turn"],
+        "role": answer["role"],
+        "verdict": verdict["verdict"],
+        "reward": None if infra else function(verdict, answer),
+        "well_formed": is_well_formed(answer["text"]),
+        "tests_passed": verdict["passed"],
+        "tests_total": verdict["total"],
+        "first_failure": None if failure is None else json.dumps(failure, default=str),
+        "cpu_ms": verdict["cpu_ms"],
+        "wall_ms": verdict["wall_ms"],
+    }
+
+
+def shuffle_rewards(rows: list[dict[str, Any]], seed: int) -> list[dict[str, Any]]:
+    """The negative control: the same rewards, dealt out at random. Null rewards stay where they are."""
+    scored = [i for i, row in enumerate(rows) if row["reward"] is not None]
+    order = np.random.default_rng(seed).permutation(len(scored))
+    shuffled = [dict(row) for row in rows]
+    for i, j in zip(scored, order, strict=True):
+        shuffled[i]["reward"] = rows[scored[int(j)]]["reward"]
+    return shuffled
+
+
+def _replace_parts(step: Step, rows: list[dict[str, Any]]) -> None:
+    """One file instead of the parts: written under the last part's name first, so that a kill loses no verdict."""
+    names = sorted(name for name in step.store.list(step.where) if name.endswith(".parquet"))
+    with step.store.scratch() as scratch:
+        write_parquet(scratch / names[-1], rows, REWARD_SCHEMA)
+        step.store.put(scratch / names[-1], f"{step.where}/{names[-1]}")
+    for name in names[:-1]:
+        step.store.delete(f"{step.where}/{name}")
+
+
+def summarize(rows: list[dict[str, Any]]) -> dict[str, float]:
+    """Mean reward, the share of each verdict, and the grader's own cost."""
+    rewards = [row["reward"] for row in rows if row["reward"] is not None]
+    verdicts = Counter(row["verdict"] for row in rows)
+    return {
+        "reward/mean": float(np.mean(rewards)) if rewards else 0.0,
+        "reward/unscored": float(len(rows) - len(rewards)),
+        "reward/well_formed": float(np.mean([row["well_formed"] for row in rows])) if rows else 0.0,
+        "reward/cpu_ms_a_program": float(np.mean([row["cpu_ms"] for row in rows])) if rows else 0.0,
+        **{f"verdict/{name}": count / len(rows) for name, count in sorted(verdicts.items())},
+    }

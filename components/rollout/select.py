@@ -1,0 +1,40 @@
+"""Which problems an iteration samples, and which shard answers which: functions of the seed and the ids alone."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from components.core.config import Config
+from components.core.seeds import derive_seed
+
+T = TypeVar("T")
+
+
+def global_iteration(config: Config, stage: int, iteration: int) -> int:
+    """Iterations before this one, over all stages. Stages count from 1, iterations from 0."""
+    return sum(part.iterations for part in config.stages[: stage - 1]) + iteration
+
+
+def training_batch(config: Config, problems: Sequence[T], stage: int, iteration: int) -> list[T]:
+    """The problems of one iteration: seeded epochs, each a permutation of all, cut into batches.
+
+    A batch that reaches the end of an epoch goes on in the next; with fewer problems than `batch_size` an epoch is
+    one batch, so that no problem is twice in a batch.
+    """
+    size = min(config.batch_size, len(problems))
+    start = global_iteration(config, stage, iteration) * size
+    batch: list[T] = []
+    for index in range(start, start + size):
+        epoch, offset = divmod(index, len(problems))
+        order = np.random.default_rng(derive_seed(config.seed, "epoch", epoch)).permutation(len(problems))
+        batch.append(problems[int(order[offset])])
+    return batch
+
+
+def in_shard(problem_id: str, shard: int, shards: int) -> bool:
+    """Whether a problem belongs to a shard, by a hash of its id."""
+    return int.from_bytes(hashlib.sha256(problem_id.encode()).digest()[:8], "big") % shards == shard

@@ -1,0 +1,158 @@
+"""Sampling on transformers: one batch, prompts padded left, one prefill a prompt, finished rows leave the batch.
+
+`generate()` of transformers keeps finished rows until the longest answer ends and returns no log-probs without
+holding every logit; this loop is what a CPU without a serving engine needs instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers.cache_utils import DynamicCache
+from transformers.utils import logging
+
+from components.rollout.engine import Completion, Sampling, code_is_closed
+
+logging.disable_progress_bar()
+
+
+@dataclass
+class _Row:
+    """One answer in the making. `uniforms`: the random number of each step, so that a row's draw needs no batch."""
+
+    prompt: int
+    sample: int
+    uniforms: np.ndarray
+    token_ids: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    finish_reason: str = ""
+
+
+class TransformersEngine:
+    """See `Engine`."""
+
+    def __init__(self, policy: Path, dtype: str) -> None:
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        self._tokenizer = AutoTokenizer.from_pretrained(policy)
+        self._model = AutoModelForCausalLM.from_pretrained(policy, dtype=getattr(torch, dtype)).to(device).eval()
+        eos = self._model.generation_config.eos_token_id or self._tokenizer.eos_token_id
+        self._eos = set(eos if isinstance(eos, list) else [eos])
+
+    def decode(self, token_ids: list[int]) -> str:
+        """See Engine."""
+        text: str = self._tokenizer.decode(token_ids, skip_special_tokens=True)
+        return text
+
+    def encode_chat(self, system: str | None, user: str) -> list[int]:
+        """See Engine. The template writes the BOS token where the model has one; none is added here."""
+        messages = [{"role": "system", "content": system}] if system else []
+        messages.append({"role": "user", "content": user})
+        text = self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False)
+        return ids
+
+    @torch.inference_mode()
+    def generate(self, prompts: list[list[int]], seeds: list[list[int]], sampling: Sampling) -> list[list[Completion]]:
+        """See Engine."""
+        rows = [
+            _Row(p, s, np.random.default_rng(seed).random(sampling.max_new_tokens))
+            for p, group in enumerate(seeds)
+            for s, seed in enumerate(group)
+        ]
+        cache, mask_BT, logits_BV = self._prefill(prompts, [len(group) for group in seeds])
+        live = list(range(len(rows)))
+        for step in range(sampling.max_new_tokens):
+            uniform_B = torch.tensor([rows[i].uniforms[step] for i in live], device=logits_BV.device)
+            token_B, logprob_B = sample_tokens(logits_BV, uniform_B, sampling.temperature, sampling.top_p)
+            for i, token, logprob in zip(live, token_B.tolist(), logprob_B.tolist(), strict=True):
+                rows[i].token_ids.append(token)
+                rows[i].logprobs.append(logprob)
+                rows[i].finish_reason = self._finish(rows[i], sampling)
+            keep = [k for k, i in enumerate(live) if not rows[i].finish_reason]
+            live = [live[k] for k in keep]
+            if not live:
+                break
+            if len(keep) < len(token_B):
+                index = torch.tensor(keep, device=token_B.device)
+                cache.batch_select_indices(index)
+                mask_BT, token_B = mask_BT[index], token_B[index]
+            mask_BT = torch.cat([mask_BT, mask_BT.new_ones(len(live), 1)], dim=1)
+            position_B1 = mask_BT.sum(dim=1, keepdim=True) - 1
+            output = self._model(
+                token_B[:, None],
+                attention_mask=mask_BT,
+                position_ids=position_B1,
+                past_key_values=cache,
+                use_cache=True,
+            )
+            logits_BV = output.logits[:, -1]
+        return _group(rows, [len(group) for group in seeds])
+
+    def _prefill(self, prompts: list[list[int]], counts: list[int]) -> tuple[DynamicCache, Tensor, Tensor]:
+        """Run each prompt once and repeat its keys and values for its samples.
+
+        Returns:
+            The cache, the attention mask (B, T) and the next token's logits (B, V), B being all samples.
+        """
+        width = max(map(len, prompts))
+        device = self._model.device
+        # The pad id is never attended to, so any will do; it may well occur inside a prompt.
+        ids_PT = torch.tensor([[0] * (width - len(ids)) + ids for ids in prompts], device=device)
+        mask_PT = torch.tensor([[0] * (width - len(ids)) + [1] * len(ids) for ids in prompts], device=device)
+        position_PT = (mask_PT.cumsum(dim=1) - 1).clamp(min=0)
+        cache = DynamicCache()
+        output = self._model(
+            ids_PT,
+            attention_mask=mask_PT,
+            position_ids=position_PT,
+            past_key_values=cache,
+            use_cache=True,
+            logits_to_keep=1,
+        )
+        index = torch.repeat_interleave(torch.arange(len(prompts)), torch.tensor(counts)).to(device)
+        cache.batch_select_indices(index)
+        return cache, mask_PT[index], output.logits[:, -1][index]
+
+    def _finish(self, row: _Row, sampling: Sampling) -> str:
+        if row.token_ids[-1] in self._eos:
+            return "stop"
+        if sampling.stop_at_code_end and code_is_closed(self.decode(row.token_ids)):
+            return "stop"
+        return "length" if len(row.token_ids) == sampling.max_new_tokens else ""
+
+
+def sample_tokens(logits_BV: Tensor, uniform_B: Tensor, temperature: float, top_p: float) -> tuple[Tensor, Tensor]:
+    """Draw one token a row by inverting the cumulative distribution.
+
+    Args:
+        logits_BV: of any float type.
+        uniform_B: in [0, 1), the row's random number.
+        temperature: divides the logits.
+        top_p: keeps the most probable tokens that reach this mass together; 1 keeps all.
+
+    Returns:
+        Tokens (B,) and the natural log of the probability each was drawn with (B,).
+    """
+    logprob_BV = torch.log_softmax(logits_BV.float() / temperature, dim=-1)
+    if top_p < 1:
+        sorted_BV, order_BV = logprob_BV.sort(dim=-1, descending=True)
+        mass_before_BV = sorted_BV.exp().cumsum(dim=-1) - sorted_BV.exp()
+        dropped_BV = torch.zeros_like(mass_before_BV, dtype=torch.bool).scatter(-1, order_BV, mass_before_BV >= top_p)
+        logprob_BV = torch.log_softmax(logprob_BV.masked_fill(dropped_BV, -torch.inf), dim=-1)
+    # float64: the float32 sum of 50,000 terms is off by more than the rarer tokens' whole mass.
+    cumulative_BV = logprob_BV.double().exp().cumsum(dim=-1)
+    target_B1 = (uniform_B.double() * cumulative_BV[:, -1])[:, None]
+    token_B = torch.searchsorted(cumulative_BV, target_B1, right=True)[:, 0].clamp(max=logprob_BV.shape[-1] - 1)
+    return token_B, logprob_BV.gather(-1, token_B[:, None])[:, 0]
+
+
+def _group(rows: list[_Row], counts: list[int]) -> list[list[Completion]]:
+    groups: list[list[Completion]] = [[] for _ in counts]
+    for row in rows:
+        groups[row.prompt].append(Completion(row.token_ids, row.logprobs, row.finish_reason))
+    return groups

@@ -1,0 +1,1 @@
+"""The pipeline: its graph, the profiles, and the `deepcoder` command."""

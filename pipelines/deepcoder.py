@@ -1,0 +1,157 @@
+"""The graph: prepare data, then for each context stage and iteration rollout, reward and policy update.
+
+Stages and iterations are loops at compile time, shards a ParallelFor at run time. See README.md for the picture.
+"""
+
+# No `from __future__ import annotations` here: kfp reads the annotations as objects.
+import json
+from typing import Any
+
+from kfp import dsl
+
+from components.core.config import Config
+from components.core.paths import evaluation_labels
+from components.core.resolve import get
+from components.data_prep.component import prepare_data
+from components.evaluation.component import evaluate
+from components.policy_update.component import policy_update
+from components.report.component import report
+from components.reward.component import reward
+from components.rollout.component import rollout, rollout_eval
+
+PARAMETERS: dict[str, type] = {
+    "model_name": str,
+    "learning_rate": float,
+    "batch_size": int,
+    "max_steps": int,
+    "context_length": int,
+    "temperature": float,
+    "seed": int,
+    "store": str,
+    "experiment": str,
+}
+"""Pipeline parameters that a person changes when cloning a run; `temperature` is rollout.temperature."""
+
+
+def configuration_key(parameter: str) -> str:
+    """The configuration key of a pipeline parameter."""
+    return "rollout.temperature" if parameter == "temperature" else parameter
+
+
+def defaults(profile: dict[str, Any], config: Config) -> dict[str, Any]:
+    """The compiled values of the pipeline parameters; max_steps 0 stands for no limit."""
+    values = config.model_dump(mode="json")
+    result = {name: get(values, configuration_key(name)) for name in PARAMETERS}
+    return {**result, "max_steps": result["max_steps"] or 0}
+
+
+def build(profile: dict[str, Any], config: Config) -> Any:
+    """The pipeline of a profile, ready to compile.
+
+    Args:
+        profile: the profile as plain data, which the pipeline carries in it.
+        config: the same, validated; its stages, shards and staleness shape the graph.
+    """
+    shards = list(range(config.rollout.shards))
+    default = defaults(profile, config)
+
+    @dsl.pipeline(name="training-iteration", description="Rollout and reward a shard, then one policy update.")
+    def training_iteration(
+        config: dsl.Input[dsl.Artifact],
+        dataset: dsl.Input[dsl.Dataset],
+        sampler: dsl.Input[dsl.Model],
+        policy: dsl.Input[dsl.Model],
+        stage: int,
+        iteration: int,
+    ) -> dsl.Model:
+        with dsl.ParallelFor(items=shards, name="shards") as shard:
+            sampled = rollout(
+                config=config, dataset=dataset, policy=sampler, stage=stage, iteration=iteration, shard=shard
+            )
+            graded = reward(config=config, dataset=dataset, rollouts=sampled.outputs["rollouts"])
+            for task in (sampled, graded):
+                task.set_caching_options(False)
+        updated = policy_update(
+            config=config,
+            policy=policy,
+            rewards=dsl.Collected(graded.outputs["rewards"]),
+            stage=stage,
+            iteration=iteration,
+        )
+        updated.set_caching_options(False)
+        return updated.outputs["new_policy"]
+
+    @dsl.pipeline(name="evaluation", description="Answers to the held-out problems, graded and summed up.")
+    def evaluation(
+        config: dsl.Input[dsl.Artifact], dataset: dsl.Input[dsl.Dataset], policy: dsl.Input[dsl.Model], label: str
+    ) -> dsl.Artifact:
+        with dsl.ParallelFor(items=shards, name="shards") as shard:
+            sampled = rollout_eval(config=config, dataset=dataset, policy=policy, label=label, shard=shard)
+            graded = reward(config=config, dataset=dataset, rollouts=sampled.outputs["rollouts"])
+            for task in (sampled, graded):
+                task.set_caching_options(False)
+        summed = evaluate(
+            config=config,
+            dataset=dataset,
+            policy=policy,
+            rewards=dsl.Collected(graded.outputs["rewards"]),
+            label=label,
+        )
+        summed.set_caching_options(False)
+        return summed.outputs["evaluation"]
+
+    stages = config.stages
+    labels = evaluation_labels(config)
+    staleness = config.staleness
+
+    @dsl.pipeline(name=f"deepcoder-{config.profile}", description=describe(config))
+    def deepcoder(
+        model_name: str = default["model_name"],
+        learning_rate: float = default["learning_rate"],
+        batch_size: int = default["batch_size"],
+        max_steps: int = default["max_steps"],
+        context_length: int = default["context_length"],
+        temperature: float = default["temperature"],
+        seed: int = default["seed"],
+        store: str = default["store"],
+        experiment: str = default["experiment"],
+        overrides: dict = {},  # noqa: B006  kfp needs a literal default
+    ) -> None:
+        prepared = prepare_data(
+            profile=json.dumps(profile),  # as text: kfp's structs have no null
+            model_name=model_name,
+            learning_rate=learning_rate,
+            batch_size=batch_size,
+            max_steps=max_steps,
+            context_length=context_length,
+            temperature=temperature,
+            seed=seed,
+            store=store,
+            experiment=experiment,
+            overrides=overrides,
+        ).set_caching_options(False)
+        shared = {"config": prepared.outputs["config"], "dataset": prepared.outputs["dataset"]}
+        policies = [prepared.outputs["policy"]]
+        last = evaluation(policy=policies[0], label=labels[0], **shared).set_display_name("evaluate base")
+        for number, stage in enumerate(stages, start=1):
+            for iteration in range(stage.iterations):
+                # With staleness 1 the rollout takes the policy of one update ago, so that it need not wait.
+                sampler = policies[max(0, len(policies) - 1 - staleness)]
+                done = training_iteration(
+                    sampler=sampler, policy=policies[-1], stage=number, iteration=iteration, **shared
+                ).set_display_name(f"stage {number} ({stage.name}), iteration {iteration}")
+                policies.append(done.output)
+            last = evaluation(policy=policies[-1], label=labels[number], **shared)
+            last.set_display_name(f"evaluate stage {number} ({stage.name})")
+        report(config=shared["config"], last=last.output).set_caching_options(False)
+
+    return deepcoder
+
+
+def describe(config: Config) -> str:
+    """What is fixed in the graph, for the list of pipelines in the UI."""
+    stages = ", ".join(f"{stage.name} x {stage.iterations}" for stage in config.stages)
+    return (
+        f"Trains a code-reasoning policy by reinforcement learning, profile {config.profile}. "
+        f"Fixed in this graph: stages {stages}; {config.rollout.shards} rollout shard(s); staleness {config.staleness}."
+    )

@@ -1,0 +1,87 @@
+"""Runs a compiled pipeline on this machine, each step a process of its own, through kfp.local."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from components.core.config import Config
+from components.core.errors import UserError
+from components.core.paths import evaluation_labels, evaluation_path
+from components.core.store import Store, open_store
+from pipelines.compile import compile_profile
+
+# Without a GPU two libraries that each start a thread a core would fight; passive waiting keeps them polite.
+_ENVIRONMENT = {
+    "OMP_WAIT_POLICY": "PASSIVE",
+    "TOKENIZERS_PARALLELISM": "false",
+    "DS_ACCELERATOR": "cpu",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1",
+    "PYTHONWARNINGS": "ignore",
+}
+
+
+def run_local(values: dict[str, Any], config: Config, runner: str) -> None:
+    """Compile, load the YAML again, and run it.
+
+    A run that is complete says so and does nothing; one that was killed goes on at the commit markers.
+
+    Args:
+        values: the profile as plain data, paths absolute.
+        config: the same, validated.
+        runner: `subprocess` or `docker`.
+
+    Raises:
+        UserError: a step failed; its own message stands above.
+    """
+    store = open_store(config.store)
+    print(f"run {config.run}, store {config.store}", flush=True)
+    if finished(config, store):
+        print("this run is complete already; nothing to do. Change seed= or any other key for another run.")
+        print_summary(config, store)
+        return
+    from kfp import components as kfp_components
+    from kfp import local
+
+    has_gpu = Path("/dev/nvidia0").exists()
+    for name, value in _ENVIRONMENT.items():
+        if name != "DS_ACCELERATOR" or not has_gpu:
+            os.environ.setdefault(name, value)
+    with tempfile.TemporaryDirectory(prefix="deepcoder-") as scratch:
+        path = Path(scratch) / "pipeline.yaml"
+        size = compile_profile(values, config, path)
+        print(f"compiled: {size['tasks']} tasks, {size['yaml_bytes'] >> 10} KiB of YAML", flush=True)
+        start = {"subprocess": lambda: local.SubprocessRunner(use_venv=False), "docker": local.DockerRunner}[runner]
+        local.init(start(), pipeline_root=f"{config.store}/kfp", raise_on_error=True)
+        pipeline = kfp_components.load_component_from_file(str(path))
+        before = time.monotonic()
+        try:
+            pipeline()
+        except RuntimeError as error:
+            raise UserError(f"the run stopped: {error} Start it again: it goes on where it stopped.") from error
+        print(f"\nthe whole run took {(time.monotonic() - before) / 60:.1f} min", flush=True)
+    print_summary(config, store)
+
+
+def finished(config: Config, store: Store) -> bool:
+    """Whether the run's report and every evaluation are complete."""
+    places = [
+        f"runs/{config.run}/report",
+        *(f"{evaluation_path(config, one)}/result" for one in evaluation_labels(config)),
+    ]
+    return all(store.complete(place) is not None for place in places)
+
+
+def print_summary(config: Config, store: Store) -> None:
+    """The run's numbers, in a few lines."""
+    from components.report.report import terminal_summary
+
+    report = store.complete(f"runs/{config.run}/report")
+    assert report is not None
+    print(terminal_summary(report, store))
+    sys.stdout.flush()
