@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import datetime
 import json
 import re
@@ -12,6 +11,7 @@ from components.core.config import DataConfig
 from components.core.schema import Problem, Test
 from components.data_prep.judging import choose_comparator
 from components.data_prep.rows import Reject, Source
+from components.data_prep.signature import read_signature
 
 _INTERACTIVE = re.compile(
     r"\b(?:this is an? interactive (?:problem|task)|interactive (?:problem|task)s?\b|interactor\b|"
@@ -101,45 +101,19 @@ def check_function(problem: Problem) -> Problem:
     kinds = {test.kind for test in problem.tests}
     if len(kinds) > 1:
         raise Reject("mixed_test_kinds", "tests: stdin and function together")
-    signature = _signature(problem.starter_code)
+    signature = read_signature(problem.starter_code)
     if kinds == {"stdin"}:
         if signature and "class Solution" in problem.starter_code:
-            raise Reject("mixed_test_kinds", f"starter_code asks for {signature[0]}(), the tests write to stdin")
+            raise Reject("mixed_test_kinds", f"starter_code asks for {signature.name}(), the tests write to stdin")
         return replace(problem, fn_name=None)
-    name = problem.fn_name or (signature[0] if signature else None)
+    name = problem.fn_name or (signature.name if signature else None)
     if not name:
         raise Reject("no_function_name", "function tests, but no fn_name, metadata.func_name or starter_code")
-    if signature and signature[0] == name:
-        _, fewest, most = signature
+    if signature and signature.name == name:
         for i, test in enumerate(problem.tests):
-            given = len(json.loads(test.input))
-            if not fewest <= given <= most:
-                raise Reject("wrong_arguments", f"tests[{i}]: {given} arguments for {name}(), which takes {most}")
+            if fault := signature.refuses(json.loads(test.input), json.loads(test.output)):
+                raise Reject("wrong_arguments", f"tests[{i}]: {fault}")
     return replace(problem, fn_name=name)
-
-
-def _signature(starter: str) -> tuple[str, int, int] | None:
-    """Name, fewest and most positional arguments of the function that starter code opens; None if there is none."""
-    if "def " not in starter:
-        return None
-    try:
-        # Starter code stops where the body would begin.
-        tree = ast.parse(starter.rstrip() + (" pass\n" if starter.rstrip().endswith(":") else "\n"))
-    except (SyntaxError, ValueError, RecursionError):
-        return None
-    body = tree.body
-    method = False
-    for node in tree.body:
-        if isinstance(node, ast.ClassDef) and node.name == "Solution":
-            body, method = node.body, True
-    functions = [node for node in body if isinstance(node, ast.FunctionDef) and not node.name.startswith("__")]
-    if len(functions) != 1:
-        return None
-    arguments = functions[0].args
-    if arguments.vararg or arguments.kwonlyargs:
-        return None
-    most = len(arguments.posonlyargs) + len(arguments.args) - (1 if method else 0)
-    return functions[0].name, most - len(arguments.defaults), most
 
 
 def mark_shown(question: str, tests: list[Test]) -> list[Test]:

@@ -9,12 +9,24 @@ import numpy as np
 from components.data_prep.rows import Entry
 
 _PERMUTATIONS = 128
+_MISS = 1e-3
 
 
 def jaccard(left: np.ndarray, right: np.ndarray) -> float:
     """Of two sorted arrays of distinct hashes."""
     common = len(np.intersect1d(left, right, assume_unique=True))
     return common / (len(left) + len(right) - common)
+
+
+def bands(threshold: float) -> tuple[int, int]:
+    """Bands and rows of the LSH: as many rows as leave a pair at the threshold a chance of _MISS to be overlooked."""
+    best = _PERMUTATIONS, 1
+    for rows in range(1, _PERMUTATIONS // 2 + 1):  # the library wants two bands at least
+        count = _PERMUTATIONS // rows
+        if (1 - threshold**rows) ** count > _MISS:
+            break
+        best = count, rows
+    return best
 
 
 class Index:
@@ -26,8 +38,7 @@ class Index:
     def __init__(self, threshold: float) -> None:
         from datasketch import MinHashLSH  # brings scipy: a second that other steps need not pay
 
-        # Lower than asked for, since the sketch misses pairs near its own threshold.
-        self._lsh = MinHashLSH(threshold=max(0.1, threshold - 0.15), num_perm=_PERMUTATIONS)
+        self._lsh = MinHashLSH(num_perm=_PERMUTATIONS, params=bands(threshold))
         self._threshold = threshold
         self._entries: list[Entry] = []
         self._by_statement: dict[str, Entry] = {}

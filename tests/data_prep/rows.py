@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import pickle
+import random
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -75,6 +76,18 @@ def taco_row(question: str = "", **changes: Any) -> dict[str, Any]:
         "Expected Time Complexity": None,
     }
     return row | changes
+
+
+def words(seed: int) -> str:
+    vocabulary = ["alpha", "beta", "gamma", "delta", "graph", "tree", "array", "query", "value", "path", "cost", "move"]
+    return " ".join(random.Random(seed).choices(vocabulary, k=60))
+
+
+def sum_row(seed: int, **changes: Any) -> dict[str, Any]:
+    """A sum problem with its own statement and tests."""
+    pairs = [(seed, n) for n in range(6)]
+    columns = {"inputs": [f"{a} {b}\n" for a, b in pairs], "outputs": [f"{a + b}\n" for a, b in pairs]}
+    return taco_row(words(seed), input_output=json.dumps(columns)) | changes
 
 
 def taco_function_row(name: str, code: str, cases: list[tuple[list[Any], Any]], wrap: bool = True) -> dict[str, Any]:
