@@ -13,10 +13,19 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from typing import IO, Any
+from typing import IO, Any, TypedDict
 
 from .api import grade
+from .docker_backend import ContainerSettings
+from .docker_backend import grade_in_container as in_container
 from .model import Mode, allow_long_integers
+
+
+class _Grading(TypedDict):
+    mode: Mode
+    workers: int | None
+    early_exit: bool
+    allow_weak: bool
 
 
 def _identity_key(identity: Any) -> str:
@@ -103,22 +112,36 @@ def grade_file(
     workers: int | None = None,
     early_exit: bool = True,
     allow_weak: bool = False,
+    container: ContainerSettings | None = None,
 ) -> Counter[str]:
-    """Grade IN into OUT and count this run's verdicts; IN may be `-`. Raises OSError and WeakSandboxError."""
+    """Grade IN into OUT and count this run's verdicts; each may be `-`. Raises OSError and WeakSandboxError.
+
+    container: grade in such a container instead of in this process.
+    """
     allow_long_integers()
-    done = committed(verdicts)
+    done = committed(verdicts) if verdicts != "-" else Counter()
+    grading: _Grading = {"mode": mode, "workers": workers, "early_exit": early_exit, "allow_weak": allow_weak}
     counts: Counter[str] = Counter()
     with ExitStack() as stack:
         source: IO[bytes] = sys.stdin.buffer if programs == "-" else stack.enter_context(open(programs, "rb"))
         total = 0 if programs == "-" else _count_lines(programs) - done.total()
-        sink = stack.enter_context(open(verdicts, "ab", buffering=0))
+        # Its own descriptor, unbuffered: one write a line, so that a kill leaves whole lines and at most one torn one.
+        target: str | int = verdicts if verdicts != "-" else os.dup(sys.stdout.fileno())
+        sink = stack.enter_context(open(target, "ab", buffering=0))
         progress = _Progress(total, sys.stderr)
         stack.callback(progress.close)
         remaining = read_programs(source, done)
-        for verdict in grade(remaining, mode=mode, workers=workers, early_exit=early_exit, allow_weak=allow_weak):
-            # One write a line: a kill leaves whole lines and at most one torn one.
-            sink.write(json.dumps(verdict).encode("ascii") + b"\n")
+        graded = grade(remaining, **grading) if container is None else in_container(remaining, container, **grading)
+        for verdict in graded:
+            _write_all(sink, json.dumps(verdict).encode("ascii") + b"\n")
             counts[verdict["verdict"]] += 1
             progress.advance(counts)
-        os.fsync(sink.fileno())
+        if verdicts != "-":
+            os.fsync(sink.fileno())
     return counts
+
+
+def _write_all(sink: IO[bytes], line: bytes) -> None:
+    rest = memoryview(line)
+    while rest:  # a pipe may take a part
+        rest = rest[sink.write(rest) :]

@@ -1,8 +1,8 @@
 """The hostile programs: what each tries, and the outcome that contains it.
 
-A program that tries something and must be refused prints `refused` if it was, and something else if it got through; so
-its verdict is AC exactly when the wall held. Where the outcome is a verdict of its own (a limit, a signal), that verdict
-is named. Files and processes outside are checked by the test as well.
+A program that tries something and must be refused prints `refused` if it was, and something else if it got through, so
+that its verdict is AC exactly when the wall held. Where the outcome is a verdict of its own (a limit, a signal), that
+verdict is named. Files and processes outside are checked by the test as well.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ def syscalls(name: str, **numbers: tuple[int, ...]) -> Hostile:
 
 PROCESSES = [
     tries("fork bomb", "while 1: os.fork()"),
-    tries("vfork and clone by hand", "call(58)", "call(56, 17, 0, 0, 0, 0)", "call(435, bytes(88), 88)", setup=_SYSCALL),
+    tries("vfork and clone by hand", "call(58)", "call(56, 17, 0, 0, 0, 0)", "call(435, bytes(88), 88)",
+          setup=_SYSCALL),
     tries("subprocess", "import subprocess\nsubprocess.run(['/bin/true'])"),
     Hostile("os.system", (REFUSED,), "import os\nprint('refused' if os.system('/bin/true') != 0 else 'ran')"),
     tries("execv", "os.execv('/bin/true', ['true'])", "os.execve('/proc/self/exe', ['x'], {})"),
@@ -127,15 +128,16 @@ PRIVILEGES = [
     syscalls("kernel interfaces", io_uring=(425, 8, 0), bpf=(321, 0, 0, 0), userfaultfd=(323, 0), keyctl=(250, 0, 0),
              perf=(298, 0, 0, 0, 0, 0), inotify=(294, 0), timerfd=(283, 0, 0), signalfd=(289, -1, 0, 8, 0),
              add_key=(248, 0, 0, 0, 0, 0), fanotify=(300, 0, 0), quotactl=(179, 0, 0, 0, 0)),
-    syscalls("undo the layers", dumpable=(157, 4, 1, 0, 0, 0), pdeathsig=(157, 1, 0, 0, 0, 0), nnp=(157, 38, 0, 0, 0, 0),
-             seccomp=(317, 1, 0, 0), landlock=(446, 0, 0), prctl_mm=(157, 35, 1, 0, 0, 0), personality=(135, 0),
+    syscalls("undo the layers", dumpable=(157, 4, 1, 0, 0, 0), pdeathsig=(157, 1, 0, 0, 0, 0),
+             nnp=(157, 38, 0, 0, 0, 0), seccomp=(317, 1, 0, 0), landlock=(446, 0, 0), prctl_mm=(157, 35, 1, 0, 0, 0), personality=(135, 0),
              arch_prctl=(158, 0x1002, 0)),
     syscalls("machine", reboot=(169, 0, 0, 0, 0), settime=(227, 0, 0), syslog=(103, 3, 0, 0), sethostname=(170, 0, 1),
              init_module=(175, 0, 0, 0), swapon=(167, 0, 0), acct=(163, 0), iopl=(172, 3)),
     Hostile("x32 system call", ("RE",),
             "import ctypes\nctypes.CDLL(None).syscall(ctypes.c_long(0x40000000 | 39))\nprint('passed')"),
     Hostile("32-bit system call by int 0x80", ("RE",),
-            "import ctypes, mmap\nm = mmap.mmap(-1, 4096, prot=7)\nm.write(bytes([0xb8, 20, 0, 0, 0, 0xcd, 0x80, 0xc3]))\n"
+            "import ctypes, mmap\nm = mmap.mmap(-1, 4096, prot=7)\n"
+            "m.write(bytes([0xb8, 20, 0, 0, 0, 0xcd, 0x80, 0xc3]))\n"
             "a = ctypes.addressof(ctypes.c_char.from_buffer(m))\nctypes.CFUNCTYPE(ctypes.c_int)(a)()\nprint('passed')"),
 ]  # fmt: skip
 
@@ -144,14 +146,16 @@ MEMORY = [
     Hostile("huge string", ("MLE",), "'a' * (1 << 40)"),
     Hostile("blocks until the end", ("MLE",), "a = []\nwhile 1: a.append(bytearray(16 << 20))", 2.0),
     Hostile("shared mappings", ("MLE", "RE"),
-            "import mmap\na = []\nwhile 1:\n    m = mmap.mmap(-1, 16 << 20)\n    m.write(bytes(16 << 20))\n    a.append(m)",
+            "import mmap\na = []\nwhile 1:\n    m = mmap.mmap(-1, 16 << 20)\n    m.write(bytes(16 << 20))\n"
+            "    a.append(m)",
             2.0),
     syscalls("memory outside the limit", memfd=(319, 0, 0), shmget=(29, 0, 1 << 30, 0o1600), mlock=(149, 0, 4096),
              msgget=(68, 0, 0o1600), semget=(64, 0, 1, 0o1600)),
     Hostile("endless recursion, limit lifted", ("MLE", "RE", "TLE"),
             "import sys\nsys.setrecursionlimit(10 ** 9)\ndef f():\n    f()\nf()", 2.0),
-    Hostile("repr of a deep list", ("RE", "MLE"),
-            "import sys\nsys.setrecursionlimit(10 ** 9)\na = []\nfor _ in range(10 ** 6):\n    a = [a]\nrepr(a)", 2.0),
+    # Quadratic before it is deep enough to end the stack, so a short limit comes first.
+    Hostile("repr of a deep list", ("RE", "MLE", "TLE"),
+            "import sys\nsys.setrecursionlimit(10 ** 9)\na = []\nfor _ in range(10 ** 6):\n    a = [a]\nrepr(a)"),
     Hostile("null pointer", ("RE",), "import ctypes\nctypes.string_at(0)"),
 ]  # fmt: skip
 
@@ -181,6 +185,10 @@ OUTPUT = [
             "import sys\nfor _ in range(1 << 10): sys.stderr.write('x' * (1 << 20))\nprint('refused')", 8.0),
     Hostile("descriptors until none is left", (REFUSED,),
             "import os\ntry:\n    while 1: os.pipe()\nexcept OSError:\n    print('refused')"),
+    Hostile("only fds 0 to 3 are open", (REFUSED,),
+            "import os\nfound = []\nfor fd in range(1024):\n    try: os.fstat(fd)\n    except OSError: continue\n"
+            "    found.append(fd)\nprint('refused' if found == [0, 1, 2, 3] else found)"),
+    Hostile("environment is empty", (REFUSED,), "import os\nprint(dict(os.environ) or 'refused')"),
     Hostile("garbage on every other descriptor", ("RE", "AC"),
             "import os\nfor fd in range(3, 100):\n    try: os.write(fd, b'garbage' * 100)\n    except OSError: pass\n"
             "print('refused')"),

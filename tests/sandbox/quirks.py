@@ -49,9 +49,7 @@ def out(name: str, passes: bool, printed: str, expected: str) -> Quirk:
     return Quirk(name, passes, passes, f"import sys\nsys.stdout.write({printed!r})", [("", expected)])
 
 
-def fn(
-    name: str, lcb: bool, body: str, *pairs: tuple[str, str], real: bool | None = None, hack: bool = False
-) -> Quirk:
+def fn(name: str, lcb: bool, body: str, *pairs: tuple[str, str], real: bool | None = None, hack: bool = False) -> Quirk:
     """A functional row: `body` is the whole program, the function is f."""
     return Quirk(name, lcb, lcb if real is None else real, body, list(pairs) or [("1\n2", "3")], "f", hack)
 
@@ -63,7 +61,8 @@ def method(body: str) -> str:
 
 READING = [
     q("input() basic", True, True, ADD),
-    q("for line in sys.stdin", False, True, "import sys\nfor line in sys.stdin:\n    print(sum(map(int, line.split())))"),
+    q("for line in sys.stdin", False, True,
+      "import sys\nfor line in sys.stdin:\n    print(sum(map(int, line.split())))"),
     q("sys.stdin.buffer.read", True, True, "import sys\nprint(sum(map(int, sys.stdin.buffer.read().split())))"),
     q("sys.stdin.buffer.readline x2", False, True,
       "import sys\nr = sys.stdin.buffer.readline\nr()\nprint(int(r()))", "1\n2\n", "2\n"),
@@ -88,12 +87,14 @@ READING = [
       "1\n2\n"),
     q("fileinput", True, True, "import fileinput\nfor l in fileinput.input():\n    print(sum(map(int, l.split())))"),
     q("EOFError loop, trailing nl", True, True,
-      "s = 0\nwhile True:\n    try:\n        s += int(input())\n    except EOFError:\n        break\nprint(s)", "1\n2\n"),
+      "s = 0\nwhile True:\n    try:\n        s += int(input())\n    except EOFError:\n        break\nprint(s)",
+      "1\n2\n"),
     q("EOFError loop, no trailing nl", True, True,
       "s = 0\ntry:\n    while True:\n        s += int(input())\nexcept EOFError:\n    print(s)", "1\n2"),
     q("blank line mid input()", True, True,
       "a = input()\nassert input() == ''\nprint(int(a) + int(input()))", "1\n\n2\n"),
-    q("readline past EOF", True, True, "import sys\nsys.stdin.readline()\nprint(repr(sys.stdin.readline()))", "1\n", "''"),
+    q("readline past EOF", True, True,
+      "import sys\nsys.stdin.readline()\nprint(repr(sys.stdin.readline()))", "1\n", "''"),
     q("readline keeps \\n", True, True, "import sys\nprint(len(sys.stdin.readline()))", "12\n", "3\n"),
     q("readlines", False, True, "import sys\nprint(len(sys.stdin.readlines()))", "1\n2\n", "2\n"),
     q("from sys import stdin; for line", False, True,
@@ -139,7 +140,8 @@ STRUCTURE = [
       "t = threading.Thread(target=main)\nt.start()\nt.join()"),
     q("thread no join", False, True,
       "import threading, time\ndef main():\n    time.sleep(0.1)\n    print(3)\nthreading.Thread(target=main).start()"),
-    q("recursion 40000", True, True, "def f(n):\n    return 0 if n == 0 else 1 + f(n - 1)\nprint(f(40000))", "", "40000"),
+    q("recursion 40000", True, True,
+      "def f(n):\n    return 0 if n == 0 else 1 + f(n - 1)\nprint(f(40000))", "", "40000"),
     q("big int 5000 digits", True, True, "print(int('9' * 5000) + 1)", "", "1" + "0" * 5000),
     q("big int 60000 digits", False, False, "print(10 ** 60000)", "", "1" + "0" * 60000),
     q("List w/o import (stdio)", True, True, "def f(a: List[int]) -> int:\n    return sum(a)\nprint(f([1, 2]))"),
@@ -174,8 +176,8 @@ STRUCTURE = [
     q("nonlocal illegal at real top", True, False,
       "c = 0\ndef f():\n    nonlocal c\n    c += 3\nf()\nprint(c)"),
     q("recursion 10^5 pure python", True, True,
-      "import sys\nsys.setrecursionlimit(10 ** 6)\ndef f(n):\n    return 0 if n == 0 else 1 + f(n - 1)\nprint(f(100000))",
-      "", "100000"),
+      "import sys\nsys.setrecursionlimit(10 ** 6)\ndef f(n):\n    return 0 if n == 0 else 1 + f(n - 1)\n"
+      "print(f(100000))", "", "100000"),
     q("recursion 2000 default limit", True, True, "def f(n):\n    return 0 if n == 0 else 1 + f(n - 1)\nprint(f(2000))",
       "", "2000"),
     q("gcd from preamble", True, True, "print(gcd(9, 6))"),
@@ -271,8 +273,8 @@ HACKS = [
           "import sys\nfor n, m in list(sys.modules.items()):\n    if n.endswith('testing_util'):\n"
           "        m.get_stripped_lines = lambda v: ['x']\nprint('no idea')", hack=True),
     Quirk("HACK write to result list via frames", True, False,
-          "import sys, os\nf = sys._getframe()\nwhile f is not None:\n    if 'result' in f.f_locals and 'metadata_list' in "
-          "f.f_locals:\n        f.f_locals['result'].append([True])\n        f.f_locals['metadata_list'].append({})\n"
+          "import sys, os\nf = sys._getframe()\nwhile f is not None:\n"
+          "    if 'result' in f.f_locals and 'metadata_list' in f.f_locals:\n        f.f_locals['result'].append([True])\n        f.f_locals['metadata_list'].append({})\n"
           "        os._exit(0)\n    f = f.f_back", hack=True),
     Quirk("HACK str subclass stdout", True, False,
           "import sys\nf = sys._getframe()\nwhile 'gt_out' not in f.f_locals:\n    f = f.f_back\n"
