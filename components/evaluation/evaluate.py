@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import random
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from components.core.config import Config
 from components.core.errors import UserError
 from components.core.paths import evaluation_path
-from components.core.schema import write_parquet
-from components.core.seeds import derive_seed
+from components.core.progress import say
 from components.core.step import Step
 from components.core.store import Pointer, Store
-from components.evaluation import charts
-from components.evaluation.numbers import GROUPINGS, headline_metrics, summarize
-from components.evaluation.page import render, span
-from components.evaluation.samples import (
-    QUESTION_SCHEMA,
-    SAMPLE_SCHEMA,
-    Graded,
-    attach_failing_tests,
-    read_graded,
-    read_questions,
-)
-
-PAGE_PROBLEMS = 120
-"""Problems in the page's browser: more would make it slow to open."""
-PAGE_ANSWERS = 4
-"""Answers shown of each."""
+from components.evaluation.numbers import headline_metrics, summarize
+from components.evaluation.output import About, write_files
+from components.evaluation.page import span
+from components.evaluation.samples import attach_failing_tests, read_graded, read_questions
 
 
 def run(
@@ -82,9 +66,13 @@ def run(
             steps_done = optimizer_steps(policy)
             result |= {"label": label, "global_step": steps_done, "policy": policy.uri}
             metrics = headline_metrics(result)
-            _write(step, result, graded, policy)
+            with step.store.scratch() as folder:
+                write_files(folder, result, graded, _about(config, label, policy))
+                for name in ("report.html", "summary.md"):
+                    step.artifact(folder / name)
+                step.store.put_dir(folder, where)
             step.log_curve({f"eval/{name}": value for name, value in metrics.items()}, steps_done)
-            print(f"{label}: held-out pass@1 {span(result['pass@1'])} %, right format {span(result['format_share'])} %")
+            say(label, f"held-out pass@1 {span(result['pass@1'])} %, right format {span(result['format_share'])} %")
             step.commit(
                 kind="evaluation",
                 rows=len(graded.samples),
@@ -98,6 +86,17 @@ def run(
             copy_page(step.store, where, html)
     assert step.pointer is not None
     return step.pointer
+
+
+def _about(config: Config, label: str, policy: Pointer) -> About:
+    settings = config.evaluation
+    return About(
+        title=f"{config.run}: {label}",
+        policy=policy.uri,
+        sampling=f"T {settings.temperature:g}, top-p {settings.top_p:g}, at most {settings.max_response_length} tokens",
+        trained_until=config.data.train_until.isoformat(),
+        seed=config.seed,
+    )
 
 
 def optimizer_steps(policy: Pointer) -> int:
@@ -119,81 +118,3 @@ def _held_out(store: Store, dataset: Pointer) -> Path:
     if found is None or found.sha256 != dataset.sha256:
         raise UserError(f"{dataset.uri}: not the complete dataset that the pointer names. Run prepare_data again.")
     return store.local_dir(f"{rel}/test")
-
-
-def _write(step: Step, result: dict[str, Any], graded: Graded, policy: Pointer) -> None:
-    with step.store.scratch() as folder:
-        (folder / "result.json").write_text(json.dumps(result, indent=1, sort_keys=True) + "\n")
-        (folder / "summary.md").write_text(summary_markdown(result))
-        (folder / "report.html").write_text(_page(step.config, result, graded, policy))
-        write_parquet(folder / "samples.parquet", graded.samples, SAMPLE_SCHEMA)
-        write_parquet(folder / "problems.parquet", graded.questions, QUESTION_SCHEMA)
-        for name in ("report.html", "summary.md"):
-            step.artifact(folder / name)
-        step.store.put_dir(folder, step.where)
-
-
-def _page(config: Config, result: dict[str, Any], graded: Graded, policy: Pointer) -> str:
-    chooser = random.Random(derive_seed(config.seed, "evaluation page", result["label"]))
-    chosen = {
-        question["problem_id"]
-        for question in chooser.sample(graded.questions, min(PAGE_PROBLEMS, len(graded.questions)))
-    }
-    answers: dict[str, list[dict[str, Any]]] = {}
-    for sample in graded.samples:
-        if sample["problem_id"] in chosen and len(answers.setdefault(sample["problem_id"], [])) < PAGE_ANSWERS:
-            answers[sample["problem_id"]].append(sample)
-    verdict_parts = [(row["value"], row["share"], row["value"]) for row in result["by_verdict"]]
-    return render(
-        Path(__file__).with_name("evaluation.html.j2"),
-        title=f"{config.run}: {result['label']}",
-        label=result["label"],
-        result=result,
-        settings=config.evaluation,
-        policy=policy,
-        groupings=list(GROUPINGS),
-        reliability=charts.columns([(row["value"], row["problems"]) for row in result["reliability"]], "reliability"),
-        verdicts_chart=charts.stacked([(result["label"], verdict_parts)], "%", "share of each verdict"),
-        months=month_chart(config, result["by_month"]),
-        problems=[
-            question | {"samples": answers[question["problem_id"]]}
-            for question in graded.questions
-            if question["problem_id"] in chosen
-        ],
-        answers_shown=PAGE_ANSWERS,
-    )
-
-
-def month_chart(config: Config, rows: list[dict[str, Any]]) -> Any:
-    """pass@1 by contest month with the end of the training window marked, or None with fewer than two months."""
-    dated = [row for row in rows if row["value"] != "unknown"]
-    if len(dated) < 2:
-        return None
-    last_trained = config.data.train_until.isoformat()[:7]
-    after = [index for index, row in enumerate(dated) if row["value"] > last_trained]
-    spans = [(row["value"], row["pass@1"]["value"], row["pass@1"]["low"], row["pass@1"]["high"]) for row in dated]
-    boundary = (after[0], "after the training window") if after and after[0] > 0 else None
-    return charts.by_category(spans, "pass@1 by contest month", boundary)
-
-
-def summary_markdown(result: dict[str, Any]) -> str:
-    """The numbers of one evaluation as a markdown table."""
-    lines = [
-        f"# {result['label']}",
-        "",
-        f"{result['problems']} problems, {result['samples']} graded answers; INFRA {result['infra_samples']}; "
-        f"{100 * result['confidence']:g} % intervals clustered by problem.",
-        "",
-        "| number | % |",
-        "|---|---|",
-    ]
-    lines += [f"| pass@{k} | {span(estimate)} |" for k, estimate in result["pass@k"].items()]
-    lines += [
-        f"| right format | {span(result['format_share'])} |",
-        f"| pass@1 among well-formed | {span(result['pass@1_well_formed'])} |",
-        f"| truncated | {span(result['truncation_rate'])} |",
-    ]
-    for grouping in GROUPINGS:
-        lines += ["", f"| {grouping} | problems | pass@1, % |", "|---|---|---|"]
-        lines += [f"| {row['value']} | {row['problems']} | {span(row['pass@1'])} |" for row in result[f"by_{grouping}"]]
-    return "\n".join(lines) + "\n"

@@ -45,18 +45,22 @@ def by_problem(samples: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, An
     return grouped
 
 
-def shares(samples: list[dict[str, Any]]) -> dict[str, float]:
-    """One problem's mean success and what goes with it; each is a share of its graded samples."""
+def shares(samples: list[dict[str, Any]]) -> dict[str, Any]:
+    """One problem's mean success and what goes with it; each is a share of its graded samples.
+
+    `truncated` is None where it is not known how answers ended (programs that came from elsewhere).
+    """
+    known = all(sample["finish_reason"] is not None for sample in samples)
     return {
         "samples": len(samples),
         "correct": fmean(sample["correct"] for sample in samples),
         "well_formed": fmean(sample["well_formed"] for sample in samples),
         "well_formed_correct": fmean(sample["well_formed"] and sample["correct"] for sample in samples),
-        "truncated": fmean(sample["finish_reason"] == "length" for sample in samples),
+        "truncated": fmean(sample["finish_reason"] == "length" for sample in samples) if known else None,
     }
 
 
-def core_numbers(problems: list[dict[str, float]], confidence: float) -> dict[str, Any]:
+def core_numbers(problems: list[dict[str, Any]], confidence: float) -> dict[str, Any]:
     """pass@1, the format share and the truncation rate over some problems, each an Estimate as plain data.
 
     Args:
@@ -64,8 +68,9 @@ def core_numbers(problems: list[dict[str, float]], confidence: float) -> dict[st
         confidence: of the intervals.
     """
 
-    def mean(name: str) -> dict[str, float]:
-        return cluster_mean([problem[name] for problem in problems], confidence).as_dict()
+    def mean(name: str) -> dict[str, float] | None:
+        values = [problem[name] for problem in problems if problem[name] is not None]
+        return cluster_mean(values, confidence).as_dict() if values else None
 
     formed = [problem["well_formed"] for problem in problems]
     among: Estimate | None = None
@@ -91,8 +96,11 @@ def _pass_k(grouped: dict[str, list[dict[str, Any]]], k: int, confidence: float)
     return cluster_mean(values, confidence).as_dict() if values else None
 
 
-def _lengths(samples: list[dict[str, Any]]) -> dict[str, float]:
-    tokens = [sample["response_tokens"] for sample in samples]
+def _lengths(samples: list[dict[str, Any]]) -> dict[str, float] | None:
+    """Of the answers in tokens, or None where they are unknown (programs that came from elsewhere)."""
+    tokens = [sample["response_tokens"] for sample in samples if sample["response_tokens"] is not None]
+    if not tokens:
+        return None
     return {"mean": fmean(tokens), "median": float(median(tokens)), "p90": float(np.quantile(tokens, 0.9))}
 
 
@@ -106,7 +114,7 @@ def _by_verdict(samples: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return rows
 
 
-def _reliability(problems: dict[str, dict[str, float]]) -> list[dict[str, Any]]:
+def _reliability(problems: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
     """How many problems were solved in which share of their samples: always, never, or by luck."""
     edges = [
         ("never", lambda p: p == 0),
@@ -147,7 +155,7 @@ def summarize(graded: Graded, *, pass_k: list[int], confidence: float) -> dict[s
     result["response_tokens"] = _lengths(graded.samples)
     result["by_verdict"] = _by_verdict(graded.samples)
     for grouping, name_of in GROUPINGS.items():
-        groups: dict[str, list[dict[str, float]]] = {}
+        groups: dict[str, list[dict[str, Any]]] = {}
         for problem_id, values in problems.items():
             groups.setdefault(name_of(questions[problem_id]), []).append(values)
         result[f"by_{grouping}"] = [
@@ -166,7 +174,9 @@ def headline_metrics(result: dict[str, Any]) -> dict[str, float]:
     metrics["format_share"] = result["format_share"]["value"]
     if result["pass@1_well_formed"]:
         metrics["pass@1_well_formed"] = result["pass@1_well_formed"]["value"]
-    metrics["truncation_rate"] = result["truncation_rate"]["value"]
-    metrics["response_tokens"] = result["response_tokens"]["mean"]
+    if result["truncation_rate"]:
+        metrics["truncation_rate"] = result["truncation_rate"]["value"]
+    if result["response_tokens"]:
+        metrics["response_tokens"] = result["response_tokens"]["mean"]
     metrics["infra_samples"] = float(result["infra_samples"])
     return metrics

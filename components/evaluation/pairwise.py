@@ -1,13 +1,11 @@
-"""Compares two evaluations of the same problems: `python -m components.evaluation.pairwise FIRST SECOND`.
+"""Compares two evaluations of the same problems: `python -m components.evaluation compare FIRST SECOND`.
 
 The two may be of two policies, or of one policy's answers judged in two modes (`lcb` and `real`).
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -77,8 +75,9 @@ def gain_over(before: Evaluated, after: Evaluated, confidence: float) -> dict[st
     if not shared:
         return None
 
-    def difference(name: str) -> dict[str, float]:
-        return paired_difference(before.rates(shared, name), after.rates(shared, name), confidence).as_dict()
+    def difference(name: str) -> dict[str, float] | None:
+        first, second = before.rates(shared, name), after.rates(shared, name)
+        return None if None in [*first, *second] else paired_difference(first, second, confidence).as_dict()
 
     parts = decompose_gain(before.kinds(shared), after.kinds(shared), confidence)
     return {
@@ -181,22 +180,3 @@ def open_evaluation(uri: str) -> Evaluated:
         raise UserError(f"{uri}: no such folder; give runs/RUN/eval/LABEL/result of a store")
     root, _, name = uri.rstrip("/").rpartition("/")
     return read_folder(open_store(root or ".").local_dir(name), uri)
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """The command line; returns the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m components.evaluation.pairwise", description=__doc__)
-    parser.add_argument("first", help="result folder of an evaluation")
-    parser.add_argument("second", help="result folder of the other")
-    parser.add_argument("--confidence", type=float, default=0.95, help="of the intervals (default 0.95)")
-    options = parser.parse_args(arguments)
-    try:
-        print(describe(open_evaluation(options.first), open_evaluation(options.second), options.confidence))
-    except UserError as error:
-        print(error, file=sys.stderr)
-        return 2
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

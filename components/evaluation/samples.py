@@ -23,8 +23,8 @@ SAMPLE_SCHEMA = pa.schema(
         ("verdict", pa.string()),  # AC WA TLE MLE OLE RE CE NF INFRA
         ("correct", pa.bool_()),  # null for INFRA
         ("well_formed", pa.bool_()),  # a closed code block was found
-        ("finish_reason", pa.string()),  # stop | length | unfinished
-        ("response_tokens", pa.int32()),
+        ("finish_reason", pa.string()),  # stop | length | unfinished; null where unknown
+        ("response_tokens", pa.int32()),  # null where unknown
         ("tests_passed", pa.int32()),
         ("tests_total", pa.int32()),
         ("first_failure", pa.string()),  # JSON object {test, input, expected, ...}, or null; long values are cut
@@ -42,6 +42,8 @@ QUESTION_SCHEMA = pa.schema(
         ("platform", pa.string()),
         ("contest_date", pa.string()),
         ("question", pa.string()),
+        ("starter_code", pa.string()),
+        ("metadata", pa.string()),  # JSON object
     ]
 )
 

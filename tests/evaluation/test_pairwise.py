@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from components.evaluation.__main__ import main
 from components.evaluation.numbers import summarize
-from components.evaluation.pairwise import main, read_folder, verdict_differences
+from components.evaluation.pairwise import read_folder, verdict_differences
 from components.evaluation.samples import QUESTION_SCHEMA, SAMPLE_SCHEMA, Graded
 
 
@@ -46,7 +47,7 @@ def folders(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def test_only_the_problems_of_both_are_compared(folders: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([str(folders[0]), str(folders[1])]) == 0
+    assert main(["compare", str(folders[0]), str(folders[1])]) == 0
     out = capsys.readouterr().out
     # p: 0.5 -> 1, q: 0 -> 0.5.
     assert "second - first, paired over 2 problems: +50.0" in out
@@ -63,7 +64,7 @@ def test_same_program_with_another_verdict_is_listed(folders: tuple[Path, Path])
 
 def test_folder_that_is_no_evaluation_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "empty").mkdir()
-    assert main([str(tmp_path / "empty"), str(tmp_path / "absent")]) == 2
+    assert main(["compare", str(tmp_path / "empty"), str(tmp_path / "absent")]) == 2
     assert "empty: not the result folder of an evaluation" in capsys.readouterr().err
-    assert main([str(tmp_path / "absent"), str(tmp_path / "empty")]) == 2
+    assert main(["compare", str(tmp_path / "absent"), str(tmp_path / "empty")]) == 2
     assert not (tmp_path / "absent").exists()
