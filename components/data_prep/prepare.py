@@ -13,6 +13,7 @@ from typing import Any
 from components.core.config import Config
 from components.core.errors import UserError
 from components.core.paths import dataset_path
+from components.core.progress import say
 from components.core.policy import ensure_base_policy
 from components.core.seeds import derive_seed
 from components.core.step import Step
@@ -108,13 +109,10 @@ class _Build:
                     self.ledger.drop(row)
                 if time.monotonic() - said > _SAY_EVERY_S:
                     said = time.monotonic()
-                    print(f"parse {label}: {self.ledger.rows[label]} rows so far", flush=True)
+                    say(f"parse {label}", f"{self.ledger.rows[label]} rows so far")
             if not self.ledger.rows[label]:
                 raise UserError(f"{opened.source.config.path}: holds no row")
-            print(
-                f"parse {label}: {self.ledger.rows[label]} rows, {self.ledger.reasons[label].total()} dropped",
-                flush=True,
-            )
+            say(f"parse {label}", f"{self.ledger.rows[label]} rows, {self.ledger.reasons[label].total()} dropped")
         _drop_repeated_ids(self.entries)
 
     def filter(self, grade: Grade) -> None:
@@ -170,7 +168,8 @@ class _Build:
             self.store.put(path, f"{self.where}/{name}")
         metrics = {**self.metrics, **_metrics(summary)}
         rows = int(metrics["data/train"] + metrics["data/test"])
-        print(_table(summary), flush=True)
+        for line in _table(summary).splitlines():
+            say("problems", line)
         return step.commit(kind="dataset", rows=rows, metrics=metrics, counts=summary["counts"])
 
     def _refuse_an_empty_split(self) -> None:

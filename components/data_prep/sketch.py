@@ -13,6 +13,7 @@ from components.core.schema import Problem
 SHINGLE = 4
 """Words in a shingle."""
 _WORD = re.compile(r"[^\W_]+")
+_COMMAND = re.compile(r"\\[a-zA-Z]+")  # LaTeX, which one copy of a statement has and another has not
 # Wrappers that a data set puts around statements of other origin.
 _WRAPPERS = re.compile(
     r"solve the following coding problem using the programming language python:?|"
@@ -28,7 +29,7 @@ _WRAPPERS = re.compile(
 
 def words(question: str) -> list[str]:
     """The statement's words in lower case, compatibility forms folded, markup and punctuation left out."""
-    text = unicodedata.normalize("NFKC", _WRAPPERS.sub(" ", question))
+    text = unicodedata.normalize("NFKC", _COMMAND.sub(" ", _WRAPPERS.sub(" ", question)))
     return _WORD.findall(text.lower())
 
 
@@ -37,9 +38,13 @@ def _hash64(text: str) -> int:
 
 
 def shingles(tokens: list[str]) -> np.ndarray:
-    """Sorted, distinct uint64 hashes of every run of SHINGLE words; a shorter text is one shingle."""
-    if len(tokens) <= SHINGLE:
-        return np.array([_hash64(" ".join(tokens))], dtype=np.uint64)
+    """Sorted, distinct uint64 hashes of every run of SHINGLE words.
+
+    The text is padded at both ends, so that its first and last words count as much as the others: "the volume of a
+    cone" is not nearly "the volume of a sphere".
+    """
+    edge = [""] * (SHINGLE - 1)
+    tokens = [*edge, *tokens, *edge]
     hashes = {_hash64(" ".join(tokens[i : i + SHINGLE])) for i in range(len(tokens) - SHINGLE + 1)}
     return np.array(sorted(hashes), dtype=np.uint64)
 

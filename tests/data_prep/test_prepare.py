@@ -195,7 +195,7 @@ def test_prompts_are_measured_with_the_given_tokenizer(tmp_path: Path) -> None:
 class _Counter(PromptCounter):
     """Counts as it is told."""
 
-    identity = "test"  # type: ignore[assignment]
+    identity = "test"
 
     def __init__(self, count: Any) -> None:
         self._count = count
@@ -238,6 +238,7 @@ def test_a_kill_while_verifying_leaves_nothing_that_is_read_and_the_rerun_goes_o
     assert not (folder / "verdicts").exists()
 
 
+@pytest.mark.slow
 def test_the_demo_problems_come_through(tmp_path: Path, quiet_tracking: Any) -> None:
     demo = DEMO
     if not (demo / "livecodebench" / "test.jsonl").is_file():
