@@ -6,6 +6,7 @@ import os
 import sys
 import tempfile
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from components.core.errors import UserError
 from components.core.paths import evaluation_labels, evaluation_path
 from components.core.store import Store, open_store
 from pipelines.compile import compile_profile
+from pipelines.console import quiet
 
 # Without a GPU two libraries that each start a thread a core would fight; passive waiting keeps them polite.
 _ENVIRONMENT = {
@@ -48,6 +50,8 @@ def run_local(values: dict[str, Any], config: Config, runner: str) -> None:
     from kfp import components as kfp_components
     from kfp import local
 
+    # The images' names say nothing here: this environment holds what every image holds.
+    warnings.filterwarnings("ignore", message="You may be attemping to run a task")
     has_gpu = Path("/dev/nvidia0").exists()
     for name, value in _ENVIRONMENT.items():
         if name != "DS_ACCELERATOR" or not has_gpu:
@@ -60,8 +64,10 @@ def run_local(values: dict[str, Any], config: Config, runner: str) -> None:
         local.init(start(), pipeline_root=f"{config.store}/kfp", raise_on_error=True)
         pipeline = kfp_components.load_component_from_file(str(path))
         before = time.monotonic()
+        log = Path("work" if config.store.startswith("s3://") else config.store) / "runs" / config.run / "log.txt"
         try:
-            pipeline()
+            with quiet(log):
+                pipeline()
         except RuntimeError as error:
             raise UserError(f"the run stopped: {error} Start it again: it goes on where it stopped.") from error
         print(f"\nthe whole run took {(time.monotonic() - before) / 60:.1f} min", flush=True)

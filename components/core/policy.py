@@ -14,6 +14,7 @@ from pathlib import Path
 from components.core.config import Config
 from components.core.errors import UserError
 from components.core.paths import base_policy_path
+from components.core.progress import say
 from components.core.seeds import derive_seed
 from components.core.store import Pointer, Store, config_hash, file_sha256, open_store
 
@@ -104,7 +105,7 @@ def _from_package(name: str, target: Path) -> None:
     folder = Path(spec.origin).parent
     if not (folder / file).is_file():
         raise UserError(f"model_name={name}: the package has no file {file}")
-    print(f"base policy: converting {file} to a Hugging Face directory (once, about 20 s)", flush=True)
+    say("base policy", f"converting {file} to a Hugging Face directory (once, about 20 s)")
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
     from transformers.utils import logging

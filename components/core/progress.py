@@ -1,8 +1,16 @@
-"""Progress as plain lines, which survive a pod's log, a pipe and a terminal alike."""
+"""What a step says while it runs: plain lines, which survive a pod's log, a pipe and a terminal alike."""
 
 from __future__ import annotations
 
 import time
+
+MARK = "▸ "
+"""Begins every line that is meant for a person, so that a local run can show these alone."""
+
+
+def say(label: str, text: str) -> None:
+    """Print one line about a step; `label` is its place in the run."""
+    print(f"{MARK}{label}: {text}", flush=True)
 
 
 class Progress:
@@ -21,4 +29,4 @@ class Progress:
         elapsed = now - self._start
         left = f", about {elapsed / done * (self._total - done):.0f} s left" if 0 < done < self._total else ""
         tail = f" · {note}" if note else ""
-        print(f"{self._label}: {done}/{self._total} {self._unit} in {elapsed:.0f} s{left}{tail}", flush=True)
+        say(self._label, f"{done}/{self._total} {self._unit} in {elapsed:.0f} s{left}{tail}")

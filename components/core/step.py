@@ -10,6 +10,7 @@ from typing import Any, Self
 import psutil
 
 from components.core.config import Config
+from components.core.progress import say
 from components.core.store import Pointer, Store, config_hash, open_store
 
 _KEY_FILE = "_KEY"
@@ -52,7 +53,7 @@ class Step:
         self._run_id = ""
         if self.pointer is not None:
             self.pointer.write(output)
-            print(f"{self.label}: complete already, nothing to do", flush=True)
+            say(self.label, "complete already, nothing to do")
         elif self.store.read_bytes(f"{where}/{_KEY_FILE}") != self.key.encode():
             self.store.delete(where)
             self.store.write_bytes(self.key.encode(), f"{where}/{_KEY_FILE}")

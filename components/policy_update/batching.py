@@ -107,9 +107,21 @@ def plan(rows: Sequence[Row], *, budget: int, ranks: int) -> list[list[list[Row]
     """
     if not rows:
         return [[] for _ in range(ranks)]
-    # Splitting further than the budget asks gives every rank its share.
-    share = -(-sum(row.length for row in rows) // ranks)
-    limit = min(budget, max(share, max(row.length for row in rows)))
+    # As many passes as the budget asks for, then the smallest batches that need no more, so that ranks wait little.
+    slots = -(-len(_pack(rows, budget)) // ranks) * ranks
+    low, high = 1, max(budget, *(row.length for row in rows))
+    while low < high:
+        middle = (low + high) // 2
+        if len(_pack(rows, middle)) <= slots:
+            high = middle
+        else:
+            low = middle + 1
+    batches = _pack(rows, high)
+    batches += [[] for _ in range(-len(batches) % ranks)]
+    return [batches[rank::ranks] for rank in range(ranks)]
+
+
+def _pack(rows: Sequence[Row], limit: int) -> list[list[Row]]:
     batches: list[list[Row]] = []
     for row in sorted(rows, key=lambda row: (len(row.samples) > 1, -row.length, row.samples)):
         current = batches[-1] if batches else []
@@ -119,8 +131,7 @@ def plan(rows: Sequence[Row], *, budget: int, ranks: int) -> list[list[list[Row]
             current.append(row)
         else:
             batches.append([row])
-    batches += [[] for _ in range(-len(batches) % ranks)]
-    return [batches[rank::ranks] for rank in range(ranks)]
+    return batches
 
 
 def collate(rows: Sequence[Row], samples: Sequence[Sample]) -> MicroBatch:

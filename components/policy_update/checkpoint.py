@@ -66,7 +66,8 @@ def export_hf(engine: Any, source: Path, target: Path) -> None:
             metadata = file.metadata()
             tensors: dict[str, Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         for name in tensors.keys() & weights.keys():
-            tensors[name] = weights[name].to(tensors[name].dtype)
+            # Tied names share a tensor, which safetensors would refuse to write twice.
+            tensors[name] = weights[name].to(tensors[name].dtype, copy=True)
         written |= tensors.keys() & weights.keys()
         save_file(tensors, target / path.name, metadata=metadata or {"format": "pt"})
     # Of names that share a tensor one may be absent.

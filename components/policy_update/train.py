@@ -13,6 +13,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from components.core.errors import UserError
+from components.core.progress import say
 from components.core.seeds import derive_seed
 from components.policy_update.advantages import grpo_advantages
 from components.policy_update.batching import MicroBatch, Row, collate, make_rows, mini_batches, plan
@@ -240,9 +241,8 @@ class Update:
                 f"loss {metrics['actor/pg_loss']:+.4f}, grad norm {metrics['actor/grad_norm']:.3f}, "
                 f"entropy {metrics['actor/entropy']:.3f}, {metrics['perf/throughput']:.0f} tokens/s"
             )
-        print(
-            f"stage-{job.stage}/iter-{job.iteration:02d}/policy: step {step} in {metrics['timing_s/step']:.1f} s: "
-            f"score {metrics['critic/score/mean']:.3f}, {what}",
-            flush=True,
+        say(
+            f"stage-{job.stage}/iter-{job.iteration:02d}/policy",
+            f"step {step} in {metrics['timing_s/step']:.1f} s: score {metrics['critic/score/mean']:.3f}, {what}",
         )
         report.log_curve(metrics, step)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from components.core.config import Config
 from components.core.paths import iteration_path
+from components.core.progress import say
 from components.core.step import Step
 from components.core.store import Pointer, Store
 from components.policy_update.job import Job, Outcome
@@ -100,10 +101,10 @@ def _usable_optimizer(store: Store, config: Config, policy: Pointer) -> Pointer 
         reason = f"it was made for {pointer.extra['shape']}, this update needs {_shape(config)}"
     if not reason:
         return pointer
-    print(
-        f"WARNING: {pointer.uri}: the optimizer state cannot be used ({reason}). Training goes on from the weights "
-        f"in {policy.uri}/hf with fresh AdamW moments.",
-        flush=True,
+    say(
+        "WARNING",
+        f"{pointer.uri}: the optimizer state cannot be used ({reason}). Training goes on from the weights in "
+        f"{policy.uri}/hf with fresh AdamW moments.",
     )
     return None
 
@@ -132,7 +133,7 @@ def _commit(step: Step, built: Path, outcome: Outcome, optimizer_path: str, vers
 
 def _pass_through(step: Step, policy: Pointer, scratch: Path, version: str) -> Pointer:
     """`max_steps` is reached: the policy stays what it is, its optimizer state stays where it is."""
-    print(f"{step.label}: max_steps={step.config.max_steps} is reached, the policy stays as it is", flush=True)
+    say(step.label, f"max_steps={step.config.max_steps} is reached, the policy stays as it is")
     step.ready()
     global_step = int(policy.extra["global_step"])
     shutil.copytree(step.store.fetch(policy) / "hf", scratch / "hf")

@@ -1,0 +1,48 @@
+# `make run` and `make test` set up all they need; `make help` lists the rest.
+PYTHON ?= python3.11
+PROFILE ?= demo
+STORE ?= work
+ARGS ?=
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed-$(shell cat requirements.txt requirements-no-deps.txt pyproject.toml | sha256sum | cut -c1-16)
+
+.DEFAULT_GOAL := help
+.PHONY: help install run test test-fast lint pipeline ui bench clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+install: $(STAMP) ## make .venv with every pinned dependency
+
+$(STAMP):
+	@$(PYTHON) -c 'import sys; assert sys.version_info[:2] == (3, 11), sys.version' || \
+	  { echo "Python 3.11 is needed; name it with PYTHON=..."; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --requirement requirements.txt
+	$(BIN)/pip install --quiet --no-deps --requirement requirements-no-deps.txt
+	$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+run: install ## train the demo policy through the compiled pipeline (ARGS="key=value ...")
+	$(BIN)/deepcoder run --profile $(PROFILE) store=$(STORE) $(ARGS)
+
+test: install lint ## lint, types and every test
+	$(BIN)/pytest
+
+test-fast: install ## without the slow tests
+	$(BIN)/pytest -m "not slow and not docker"
+
+lint: install ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+pipeline: install ## compile PROFILE to pipeline.yaml (ARGS="key=value ...")
+	$(BIN)/deepcoder compile --profile $(PROFILE) --output pipeline.yaml $(ARGS)
+
+ui: install ## open MLflow on the runs in STORE, at http://127.0.0.1:5000
+	$(BIN)/mlflow ui --backend-store-uri sqlite:///$(abspath $(STORE))/mlflow.db --host 127.0.0.1 --port 5000
+
+clean: ## remove what was built; runs in STORE stay
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache pipeline.yaml
