@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from components.core.config import DataConfig
-from components.core.schema import Problem
+from components.core.schema import Problem, Test
 from components.data_prep.rows import Reject
 
 # LiveCodeBench's ERRATA.md, by question id (AtCoder) or title (LeetCode).
@@ -21,11 +21,10 @@ ERRATA_WRONG_TESTS = {"abc350_c", "apply-operations-to-make-string-empty", "most
 _SAYS = r"\b(?:print|output|return|report|display|list|give|produce|construct|provide|show)(?:ing|ed|s)?\b"
 _ANSWER = r"(?:answers?|solutions?|outputs?|sequences?|arrays?|strings?|ways?|variants?|options?|pairs?|permutations?)"
 _MANY_ANSWERS = re.compile(
-    # print any; find any such grid; print any of them; print … in any order
+    # print any; find any such grid; print any of them
     rf"{_SAYS}\s+(?:out\s+)?(?:any|whichever)(?: ?one)?\b(?!\s+(?:other|more|additional|extra|case|register))|"
     r"\bfind any(?: ?one| such| of (?:them|these|those)|\s*[.;,)])|"
     rf"{_SAYS}[^.\n]{{0,60}}\b(?:any|either) (?:one )?of (?:them|these|those|the|such)\b|"
-    rf"{_SAYS}[^.]{{0,90}}\bin (?:any|arbitrary) order\b|"
     # any valid answer will be accepted; if there are several answers, any one will do
     r"\b(?:any|all|either)(?: of)?(?: (?:the|these|them|valid|correct|suitable|possible|such|optimal|one))* "
     rf"{_ANSWER}?\s*(?:will|would|is|are|may|can|should)(?: be)? (?:also )?(?:accepted|acceptable|allowed|fine|ok)\b|"
@@ -33,7 +32,8 @@ _MANY_ANSWERS = re.compile(
     r"\b(?:any ?one|any|either|arbitrary|accepted)\b",
     re.IGNORECASE,
 )
-"""An invitation to print one of several right answers, or the parts of one in any order."""
+"""An invitation to print one of several right answers."""
+_ANY_ORDER = re.compile(rf"{_SAYS}[^.]{{0,90}}\bin (?:any|arbitrary) order\b", re.IGNORECASE)
 _TOLERANCE = re.compile(
     r"(?:absolute|relative)\W+(?:(?:or|and)\W+(?:absolute|relative)\W+)?(?:error|precision|tolerance)|"
     r"(?:absolute|relative) difference[^.]{0,90}\b(?:at most|less than|exceed|within)\W+(?:10\s*\^|1e|10\s*[-−]|0\.0)|"
@@ -67,7 +67,7 @@ def choose_comparator(problem: Problem, data: DataConfig) -> str:
 
 def _choose(problem: Problem) -> str:
     names = {str(problem.metadata.get("question_id")), str(problem.metadata.get("title", "")).lower()}
-    if problem.source.startswith("livecodebench"):
+    if "livecodebench" in problem.source or "lcb" in problem.source:  # the latter: DeepCoder's copy
         if names & ERRATA_MANY_ANSWERS:
             raise Reject("special_judge", "LiveCodeBench erratum: many right answers")
         if names & ERRATA_INTERACTIVE:
@@ -82,18 +82,21 @@ def _choose(problem: Problem) -> str:
         return "yesno"
     if label == 3:
         return "floats"
-    if label is None:
-        return from_statement(problem.question)
-    return "lcb"
+    return from_statement(problem.question, problem.tests) if label is None else "lcb"
 
 
-def from_statement(question: str) -> str:
+def from_statement(question: str, tests: list[Test]) -> str:
     """The comparator that a statement asks for in words.
 
     Raises:
         Reject: `special_judge`, it allows many answers.
     """
     if match := _MANY_ANSWERS.search(question):
+        raise Reject("special_judge", f"question: says {match[0][:80]!r}")
+    if match := _ANY_ORDER.search(question):
+        # A list may come in any order; in printed text it is not clear what the parts are.
+        if all(test.kind == "function" and test.output.startswith("[") for test in tests):
+            return "unordered"
         raise Reject("special_judge", f"question: says {match[0][:80]!r}")
     if _TOLERANCE.search(question):
         return "floats"

@@ -13,8 +13,8 @@ from typing import Any
 from components.core.config import Config
 from components.core.errors import UserError
 from components.core.paths import dataset_path
-from components.core.progress import say
 from components.core.policy import ensure_base_policy
+from components.core.progress import say
 from components.core.seeds import derive_seed
 from components.core.step import Step
 from components.core.store import Pointer, Store, config_hash, file_sha256, open_store

@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import io
 import json
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ BATCH_BYTES = 4 << 20
 BATCH_ROWS = 256
 SUFFIXES = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".ndjson", ".parquet", ".arrow")
 _READ = 1 << 20
+_MAX_ELEMENT = 1 << 29
 
 
 def local_files(path: Path, key: str) -> list[Path]:
@@ -64,7 +66,7 @@ def read_file(path: Path, name: str, ordinal: int) -> Iterator[RawBatch]:
         for payload in _payloads(path):
             yield RawBatch(name, row, ordinal + row, payload)
             row += len(payload)
-    except (OSError, EOFError, ValueError, pa.ArrowException) as error:
+    except (OSError, EOFError, ValueError, zlib.error, pa.ArrowException) as error:
         text = f"unreadable from row {row} on: {error}".replace("\n", " ")
         yield RawBatch(name, row, ordinal + row, [], text[:300])
 
@@ -102,7 +104,7 @@ def _grouped(rows: Iterator[bytes]) -> Iterator[list[bytes]]:
             if size >= BATCH_BYTES or len(batch) >= BATCH_ROWS:
                 yield batch
                 batch, size = [], 0
-    except (OSError, EOFError, ValueError):
+    except (OSError, EOFError, ValueError, zlib.error):
         # The rows before the break are good.
         if batch:
             yield batch
@@ -112,37 +114,42 @@ def _grouped(rows: Iterator[bytes]) -> Iterator[list[bytes]]:
 
 
 def _array(file: Any) -> Iterator[bytes]:
-    """The elements of a JSON array without holding all of it: at most one element is in memory."""
+    """The elements of a JSON array, of which at most one and one read's worth of text are in memory."""
     reader = io.TextIOWrapper(file, encoding="utf-8-sig")
     decoder = json.JSONDecoder()
-    buffer, at_end, wanted = "", False, _READ
-    started = False
+    buffer, at, at_end = reader.read(_READ), 0, False
+    at = _skip(buffer, 0) + 1  # the opening bracket
     while True:
-        if not at_end and len(buffer) < wanted:
-            piece = reader.read(wanted)
-            at_end = not piece
-            buffer += piece
-            continue
-        buffer = buffer.lstrip()
-        if not started:
-            buffer, started = buffer[1:].lstrip(), True
-        buffer = buffer.removeprefix(",").lstrip()
-        if buffer.startswith("]"):
+        at = _skip(buffer, at)
+        if buffer.startswith(",", at):
+            at = _skip(buffer, at + 1)
+        if buffer.startswith("]", at):
             return
         try:
-            _, end = decoder.raw_decode(buffer)
+            _, end = decoder.raw_decode(buffer, at)
+            cut = end == len(buffer) and not at_end  # perhaps a number of which more follows
+            problem = ""
         except ValueError as error:
-            if at_end:
-                raise ValueError(f"the array breaks off or is not JSON ({error})") from None
-            wanted = 2 * len(buffer) + _READ
+            cut, problem = not at_end, str(error)
+        if not cut:
+            if problem:
+                raise ValueError(f"the array breaks off or is not JSON ({problem})")
+            yield buffer[at:end].encode()
+            at = end
             continue
-        # An element that ends with the buffer may be a number cut in two.
-        if end == len(buffer) and not at_end:
-            wanted = 2 * len(buffer) + _READ
-            continue
-        yield buffer[:end].encode()
-        buffer = buffer[end:]
-        wanted = 1
+        if len(buffer) - at > _MAX_ELEMENT:
+            raise ValueError(
+                f"an element of the array is longer than {_MAX_ELEMENT >> 20} MiB, or is not JSON ({problem})"
+            )
+        # Twice as much each time: an element is decoded anew only as often as its length doubles.
+        piece = reader.read(max(_READ, len(buffer) - at))
+        buffer, at, at_end = buffer[at:] + piece, 0, not piece
+
+
+def _skip(text: str, at: int) -> int:
+    while at < len(text) and text[at] in " \t\r\n":
+        at += 1
+    return at
 
 
 def _parquet(path: Path) -> Iterator[pa.RecordBatch]:

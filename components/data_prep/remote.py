@@ -56,8 +56,7 @@ def read_s3(uri: str, objects: list[dict[str, Any]]) -> Iterator[RawBatch]:
             client.download_file(bucket, entry["Key"], str(local))
             for batch in read_file(local, f"s3://{bucket}/{entry['Key']}", ordinal):
                 yield batch
-                last = batch
-            ordinal = last.first_ordinal + len(last.payload)
+                ordinal = batch.first_ordinal + len(batch.payload)
             local.unlink()
 
 

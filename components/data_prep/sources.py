@@ -96,12 +96,9 @@ def _read_local(files: list[Path], root: Path) -> Iterator[RawBatch]:
     ordinal = 0
     for file in files:
         name = root.name if file == root else f"{root.name}/{file.relative_to(root).as_posix()}"
-        last = None
         for batch in read_file(file, name, ordinal):
             yield batch
-            last = batch
-        if last is not None:
-            ordinal = last.first_ordinal + len(last.payload)
+            ordinal = batch.first_ordinal + len(batch.payload)
 
 
 def _json_lines(path: str, key: str) -> Iterator[tuple[int, dict[str, Any]]]:

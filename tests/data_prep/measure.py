@@ -30,7 +30,7 @@ def rows(count: int) -> Iterator[dict[str, Any]]:
     rng = random.Random(0)
     vocabulary = [f"word{i}" for i in range(5000)]
     for _ in range(count):
-        inputs = [" ".join(str(rng.randrange(10**6)) for _ in range(TEST_BYTES // 7)) for _ in range(TESTS)]
+        inputs = [rng.randbytes(TEST_BYTES // 2).hex(" ", 3) for _ in range(TESTS)]
         columns = {"inputs": inputs, "outputs": [f"{rng.random()}\n" for _ in inputs]}
         yield taco_row(" ".join(rng.choices(vocabulary, k=200)), input_output=json.dumps(columns))
 

@@ -136,6 +136,15 @@ def test_livecodebench_keeps_the_official_comparison_whatever_the_statement_says
     assert check(taco(question), TACO, DATA)[0].comparator == "floats"
 
 
+def test_a_function_that_may_return_its_list_in_any_order_is_compared_so() -> None:
+    question = "Return all the pairs of equal numbers that stand in the list. You may return them in any order."
+    lists = [Test("function", f"[{n}]", f"[{n}, 1]") for n in range(5)]
+    assert from_statement(question, lists) == "unordered"
+    for other in ([*lists, Test("function", "[1]", "7")], [Test("stdin", "1", "[1]")]):
+        with pytest.raises(Reject):
+            from_statement(question, other)
+
+
 def test_labels_of_special_judges_are_taken_over_the_statement() -> None:
     for case, comparator in ((0, "lcb"), (2, "yesno"), (3, "floats")):
         problem = replace(taco(), metadata={"special_judge": case})
@@ -149,7 +158,7 @@ def test_statements_agree_with_tacos_labels_of_a_thousand_problems() -> None:
     agreed = {kind: [0, 0] for kind in range(4)}
     for prompt, label in zip(prompts, labels, strict=True):
         try:
-            found = {"lcb": 0, "yesno": 2, "floats": 3}[from_statement(prompt["prompt"])]
+            found = {"lcb": 0, "yesno": 2, "floats": 3}[from_statement(prompt["prompt"], [Test("stdin", "", "")])]
         except Reject:
             found = 1
         kind = label["case"] if label["special_judge"] else 0
