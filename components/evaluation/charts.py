@@ -31,6 +31,11 @@ def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
     return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="{kind}"/>'
 
 
+def _short(name: str, longest: int = 20) -> str:
+    """Cut to what fits left of a row."""
+    return name if len(name) <= longest else f"{name[: longest - 1]}…"
+
+
 def _percent(share: float) -> str:
     return f"{100 * share:.1f}"
 
@@ -63,7 +68,7 @@ def intervals(rows: Sequence[Span], label: str) -> Markup:
         tip = f"{name}: {_percent(value)} % ({_percent(low)} to {_percent(high)})"
         body += [
             f"<g><title>{escape(tip)}</title>",
-            _text(left - 12, y + 4, name, "end"),
+            _text(left - 12, y + 4, _short(name), "end"),
             _line(x_of(low), y, x_of(high), y, "whisker"),
             _line(x_of(low), y - 5, x_of(low), y + 5, "whisker"),
             _line(x_of(high), y - 5, x_of(high), y + 5, "whisker"),
@@ -88,7 +93,7 @@ def stacked(rows: Sequence[tuple[str, Sequence[tuple[str, float, str]]]], unit: 
     body: list[str] = []
     for index, (name, parts) in enumerate(rows):
         y, x = row_height * index + 6, left
-        body.append(_text(left - 12, y + 15, name, "end"))
+        body.append(_text(left - 12, y + 15, _short(name), "end"))
         for part, amount, kind in parts:
             if amount <= 0:
                 continue
@@ -186,7 +191,7 @@ def by_category(rows: Sequence[Span], label: str, boundary: tuple[int, str] | No
         body += [_line(x, top, x, height - bottom, "boundary"), _text(x + 4, top - 5, boundary[1], "start", "tick")]
     path = " ".join(f"{x_of(index):.1f},{y_of(row[1]):.1f}" for index, row in enumerate(rows))
     body.append(f'<polyline points="{path}" class="curve"/>')
-    every = math.ceil(len(rows) / 12)
+    every = math.ceil(len(rows) / 9)
     for index, (name, value, low, high) in enumerate(rows):
         tip = f"{name}: {_percent(value)} % ({_percent(low)} to {_percent(high)})"
         body += [
