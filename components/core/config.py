@@ -70,7 +70,8 @@ class DataConfig(Section):
     keep_special_judge: bool = False
     """Keep problems with many right answers and LiveCodeBench's errata: published scores include them."""
     solve_rates: str | None = None
-    """A jsonl of {problem_id, solve_rate}: training problems with a rate of 0 or 1 are dropped."""
+    """A jsonl of {problem_id, solve_rate}, or a folder of reward rows: training problems that a policy always or
+    never solved are dropped."""
     max_train_problems: int | None = Field(None, ge=1)
     """A seeded sample of the training problems; null keeps all."""
     max_test_problems: int | None = Field(None, ge=1)

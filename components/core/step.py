@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -10,6 +12,7 @@ from typing import Any, Self
 import psutil
 
 from components.core.config import Config
+from components.core.errors import UserError
 from components.core.progress import say
 from components.core.store import Pointer, Store, config_hash, open_store
 
@@ -64,8 +67,20 @@ class Step:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self.done:
-            self.track().end(self._run_id, "FAILED" if kind else "FINISHED")
+        if self.done:
+            return
+        if kind is None:
+            self.track().end(self._run_id, "FINISHED")
+            return
+        if self._tracking is not None:
+            # The step's own error matters more than one of the tracking server, which may have the same cause.
+            with suppress(Exception):
+                self._tracking.end(self._run_id, "FAILED")
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise UserError(
+                f"{self.label}: no space left below {self.store.root} ({error}). Free some or change store=, then "
+                "rerun: finished parts are kept."
+            ) from error
 
     def track(self) -> Any:
         """The run's `Tracking`, opened at first use with this step's nested run."""

@@ -8,17 +8,52 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer
-from transformers.cache_utils import DynamicCache
+from transformers.cache_utils import DynamicCache, DynamicLayer
 from transformers.utils import logging
 
+from components.core import attention
 from components.rollout.engine import Completion, Sampling, code_is_closed
 
 logging.disable_progress_bar()
+
+
+_COMPACT_BELOW = 0.85
+"""Finished rows leave the batch once the others are at most this share: moving their keys and values costs time."""
+
+
+class _RoomyLayer(DynamicLayer):
+    """A layer's keys and values with room for all tokens to come, so that a step writes one token and copies none."""
+
+    room = 0
+
+    def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+        if not self.is_initialized:
+            self.lazy_initialization(key_states, value_states)
+        start = self.get_seq_length()
+        end = start + key_states.shape[-2]
+        if start == 0 or self._buffers[0].shape[0] != key_states.shape[0]:
+            shape = (*key_states.shape[:2], self.room, key_states.shape[-1])
+            self._buffers = (key_states.new_empty(shape), key_states.new_empty(shape))
+            if start:
+                for buffer, old in zip(self._buffers, (self.keys, self.values), strict=True):
+                    buffer[:, :, :start] = old
+        for buffer, new in zip(self._buffers, (key_states, value_states), strict=True):
+            buffer[:, :, start:end] = new
+        self.keys, self.values = (buffer[:, :, :end] for buffer in self._buffers)
+        return self.keys, self.values
+
+
+def _growing_cache(room: int) -> DynamicCache:
+    """An empty cache whose layers hold up to `room` tokens."""
+    cache = DynamicCache()
+    cache.layer_class_to_replicate = type("_Layer", (_RoomyLayer,), {"room": room})
+    return cache
 
 
 @dataclass
@@ -39,7 +74,10 @@ class TransformersEngine:
     def __init__(self, policy: Path, dtype: str) -> None:
         device = "cuda" if torch.cuda.is_available() else "cpu"
         self._tokenizer = AutoTokenizer.from_pretrained(policy)
-        self._model = AutoModelForCausalLM.from_pretrained(policy, dtype=getattr(torch, dtype)).to(device).eval()
+        model = AutoModelForCausalLM.from_pretrained(
+            policy, dtype=getattr(torch, dtype), attn_implementation=attention.register()
+        )
+        self._model = model.to(device).eval()
         eos = self._model.generation_config.eos_token_id or self._tokenizer.eos_token_id
         self._eos = set(eos if isinstance(eos, list) else [eos])
 
@@ -64,23 +102,24 @@ class TransformersEngine:
             for p, group in enumerate(seeds)
             for s, seed in enumerate(group)
         ]
-        cache, mask_BT, logits_BV = self._prefill(prompts, [len(group) for group in seeds])
-        live = list(range(len(rows)))
+        counts = [len(group) for group in seeds]
+        cache, mask_BT, logits_BV = self._prefill(prompts, counts, sampling.max_new_tokens)
+        live = list(range(len(rows)))  # the batch's rows; some of them may be finished
         for step in range(sampling.max_new_tokens):
             uniform_B = torch.tensor([rows[i].uniforms[step] for i in live], device=logits_BV.device)
             token_B, logprob_B = sample_tokens(logits_BV, uniform_B, sampling.temperature, sampling.top_p)
             for i, token, logprob in zip(live, token_B.tolist(), logprob_B.tolist(), strict=True):
-                rows[i].token_ids.append(token)
-                rows[i].logprobs.append(logprob)
-                rows[i].finish_reason = self._finish(rows[i], sampling)
+                if not rows[i].finish_reason:
+                    rows[i].token_ids.append(token)
+                    rows[i].logprobs.append(logprob)
+                    rows[i].finish_reason = self._finish(rows[i], sampling)
             keep = [k for k, i in enumerate(live) if not rows[i].finish_reason]
-            live = [live[k] for k in keep]
-            if not live:
+            if not keep:
                 break
-            if len(keep) < len(token_B):
+            if len(keep) <= _COMPACT_BELOW * len(live):
                 index = torch.tensor(keep, device=token_B.device)
                 cache.batch_select_indices(index)
-                mask_BT, token_B = mask_BT[index], token_B[index]
+                mask_BT, token_B, live = mask_BT[index], token_B[index], [live[k] for k in keep]
             mask_BT = torch.cat([mask_BT, mask_BT.new_ones(len(live), 1)], dim=1)
             position_B1 = mask_BT.sum(dim=1, keepdim=True) - 1
             output = self._model(
@@ -91,9 +130,11 @@ class TransformersEngine:
                 use_cache=True,
             )
             logits_BV = output.logits[:, -1]
-        return _group(rows, [len(group) for group in seeds])
+        return _group(rows, counts)
 
-    def _prefill(self, prompts: list[list[int]], counts: list[int]) -> tuple[DynamicCache, Tensor, Tensor]:
+    def _prefill(
+        self, prompts: list[list[int]], counts: list[int], max_new_tokens: int
+    ) -> tuple[DynamicCache, Tensor, Tensor]:
         """Run each prompt once and repeat its keys and values for its samples.
 
         Returns:
@@ -105,7 +146,7 @@ class TransformersEngine:
         ids_PT = torch.tensor([[0] * (width - len(ids)) + ids for ids in prompts], device=device)
         mask_PT = torch.tensor([[0] * (width - len(ids)) + [1] * len(ids) for ids in prompts], device=device)
         position_PT = (mask_PT.cumsum(dim=1) - 1).clamp(min=0)
-        cache = DynamicCache()
+        cache = _growing_cache(width + max_new_tokens)
         output = self._model(
             ids_PT,
             attention_mask=mask_PT,
@@ -145,7 +186,7 @@ def sample_tokens(logits_BV: Tensor, uniform_B: Tensor, temperature: float, top_
         dropped_BV = torch.zeros_like(mass_before_BV, dtype=torch.bool).scatter(-1, order_BV, mass_before_BV >= top_p)
         logprob_BV = torch.log_softmax(logprob_BV.masked_fill(dropped_BV, -torch.inf), dim=-1)
     # float64: the float32 sum of 50,000 terms is off by more than the rarer tokens' whole mass.
-    cumulative_BV = logprob_BV.double().exp().cumsum(dim=-1)
+    cumulative_BV = logprob_BV.exp().cumsum(dim=-1, dtype=torch.float64)
     target_B1 = (uniform_B.double() * cumulative_BV[:, -1])[:, None]
     token_B = torch.searchsorted(cumulative_BV, target_B1, right=True)[:, 0].clamp(max=logprob_BV.shape[-1] - 1)
     return token_B, logprob_BV.gather(-1, token_B[:, None])[:, 0]
