@@ -13,8 +13,9 @@ import json
 import os
 import sys
 import types
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
-from unittest.mock import mock_open, patch
 
 from . import encode, real, wire
 
@@ -72,9 +73,32 @@ def _disarm() -> None:
         sys.modules[name] = None  # type: ignore[assignment]
 
 
-def _opener(text: str) -> Any:
-    """The mocked built-in open, which only code outside the program's own module sees; built at its first call."""
-    return lambda *args, **kwargs: mock_open(read_data=text)(*args, **kwargs)
+def _opener(text: str) -> Callable[..., Any]:
+    """The mocked built-in open, which only code outside the program's own module sees."""
+
+    def mocked(*args: Any, **kwargs: Any) -> Any:
+        from unittest.mock import mock_open  # large, and next to never needed
+
+        return mock_open(read_data=text)(*args, **kwargs)
+
+    return mocked
+
+
+@contextmanager
+def _patched(target: object, **attributes: Any) -> Iterator[None]:
+    """Attributes replaced for a while, and put back as they were."""
+    own = vars(target)
+    before = {name: own[name] for name in attributes if name in own}
+    for name, value in attributes.items():
+        setattr(target, name, value)
+    try:
+        yield
+    finally:
+        for name in attributes:
+            if name in before:
+                setattr(target, name, before[name])
+            else:
+                delattr(target, name)
 
 
 def without_main_guard(source: str) -> str:
@@ -130,22 +154,16 @@ class StdinProgram:
         lines = iter(text.split("\n"))
         captured = io.StringIO()
         captured.close = lambda *_: None  # type: ignore[method-assign]  # a program may close stdout
-        previous, sys.stdout = sys.stdout, captured
-        # The inner patches go on first, so they change the real stdin object; the mock replaces it after them.
-        with (
-            patch("sys.stdin.read", lambda *_: text),
-            patch("sys.stdin.readlines", lambda *_: text.split("\n")),
-            patch("sys.stdin.readline", lambda *_: next(lines)),
-            patch("sys.stdin", _Stdin(text)),
-            patch("builtins.open", _opener(text)),
-            patch("builtins.open", mock_open(read_data=text)),
-        ):
-            try:
-                self._function()
-            except SystemExit:
-                pass
-            finally:
-                sys.stdout = previous
+        # Quirk: read, readline and readlines are replaced on the real stdin object, which is then itself replaced.
+        reading = {
+            "read": lambda *_: text,
+            "readlines": lambda *_: text.split("\n"),
+            "readline": lambda *_: next(lines),
+        }
+        mocked = {"stdin": _Stdin(text), "stdout": captured}
+        mocked_open = _patched(builtins, open=_opener(text))
+        with _patched(sys.stdin, **reading), _patched(sys, **mocked), mocked_open, suppress(SystemExit):
+            self._function()
         return captured.getvalue().encode("utf-8", "surrogatepass")
 
 

@@ -58,15 +58,20 @@ class Interpreter:
         for name in ("exit", "quit"):
             setattr(builtins, name, sys.exit)
         self._builtins = dict(vars(builtins))
+        self._touches_builtins = False
         self._inodes: list[int] = []
 
     def note_fds(self) -> None:
         """Remember what fds 0 to 2 are, to notice a program that closed or replaced one."""
         self._inodes = [os.fstat(fd).st_ino for fd in range(3)]
 
+    def note_source(self, source: str) -> None:
+        """Whether the program may change the built-ins; putting them back for every one would copy many pages."""
+        self._touches_builtins = "builtins" in source
+
     def reset(self) -> None:
         """Before a test: built-ins, limits, the random state and fresh text layers over fds 0 to 2."""
-        vars(builtins).update(self._builtins)
+        self.restore_builtins()
         sys.setrecursionlimit(RECURSION_LIMIT)
         random.seed(0)
         sys.argv = ["sol.py"]
@@ -80,8 +85,14 @@ class Interpreter:
             setattr(sys, f"__{name}__", stream)
             setattr(builtins, name, stream)
 
+    def restore_builtins(self) -> None:
+        """Undo what a program did to the built-ins."""
+        if self._touches_builtins:
+            vars(builtins).update(self._builtins)
+
     def is_dirty(self) -> bool:
         """Whether this process cannot serve another test."""
+        self.restore_builtins()
         if threading.active_count() > 1:
             return True
         try:
@@ -131,6 +142,7 @@ class StdinProgram:
 
     def load(self, source: str, _fn_name: str) -> bytes:
         """Compile only; running is what the tests do."""
+        self._interpreter.note_source(source)
         self._code = compile(source, "sol.py", "exec", dont_inherit=True)
         return wire.READY
 
@@ -166,6 +178,7 @@ class FunctionProgram:
 
     def load(self, source: str, fn_name: str) -> bytes:
         """Run the module once and look the function up."""
+        self._interpreter.note_source(source)
         code = compile(source, "sol.py", "exec", dont_inherit=True)
         self._fn_name = fn_name
         self._interpreter.reset()

@@ -27,7 +27,7 @@ _PRELOADED = (
     "abc", "array", "bisect", "cmath", "collections", "contextlib", "copy", "dataclasses", "datetime", "decimal",
     "enum", "fractions", "functools", "gc", "heapq", "io", "itertools", "json", "math", "numbers", "operator", "os",
     "queue", "random", "re", "signal", "statistics", "string", "struct", "sys", "textwrap", "threading", "time",
-    "traceback", "types", "typing", "unittest.mock",
+    "types", "typing",
 )
 _SHARED_LIBRARIES = (
     "/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", "/usr/lib/aarch64-linux-gnu",

@@ -28,8 +28,11 @@ class Hostile:
         code = self.code
         if after:
             code = f"if input() == 'harmless':\n    print('refused')\nelse:\n{_indent(code)}"
-        tests = [{"kind": "stdin", "input": "harmless\n" + " " * i, "output": "refused"} for i in range(after)]
-        tests.append({"kind": "stdin", "input": "now" + " " * 99, "output": "refused"})
+        # The name makes the tests this program's own: tests that other programs failed would come first.
+        tests = [
+            {"kind": "stdin", "input": "harmless\n" + self.name * i, "output": "refused"} for i in range(1, after + 1)
+        ]
+        tests.append({"kind": "stdin", "input": "now" + " " * 999, "output": "refused"})
         limits = {"time_limit_s": self.time_limit_s, "memory_limit_mb": self.memory_limit_mb}
         return {"id": self.name, "code": code, "tests": tests} | limits
 
@@ -129,8 +132,8 @@ PRIVILEGES = [
              perf=(298, 0, 0, 0, 0, 0), inotify=(294, 0), timerfd=(283, 0, 0), signalfd=(289, -1, 0, 8, 0),
              add_key=(248, 0, 0, 0, 0, 0), fanotify=(300, 0, 0), quotactl=(179, 0, 0, 0, 0)),
     syscalls("undo the layers", dumpable=(157, 4, 1, 0, 0, 0), pdeathsig=(157, 1, 0, 0, 0, 0),
-             nnp=(157, 38, 0, 0, 0, 0), seccomp=(317, 1, 0, 0), landlock=(446, 0, 0), prctl_mm=(157, 35, 1, 0, 0, 0), personality=(135, 0),
-             arch_prctl=(158, 0x1002, 0)),
+             nnp=(157, 38, 0, 0, 0, 0), seccomp=(317, 1, 0, 0), landlock=(446, 0, 0),
+             prctl_mm=(157, 35, 1, 0, 0, 0), personality=(135, 0), arch_prctl=(158, 0x1002, 0)),
     syscalls("machine", reboot=(169, 0, 0, 0, 0), settime=(227, 0, 0), syslog=(103, 3, 0, 0), sethostname=(170, 0, 1),
              init_module=(175, 0, 0, 0), swapon=(167, 0, 0), acct=(163, 0), iopl=(172, 3)),
     Hostile("x32 system call", ("RE",),

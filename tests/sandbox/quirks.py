@@ -274,7 +274,8 @@ HACKS = [
           "        m.get_stripped_lines = lambda v: ['x']\nprint('no idea')", hack=True),
     Quirk("HACK write to result list via frames", True, False,
           "import sys, os\nf = sys._getframe()\nwhile f is not None:\n"
-          "    if 'result' in f.f_locals and 'metadata_list' in f.f_locals:\n        f.f_locals['result'].append([True])\n        f.f_locals['metadata_list'].append({})\n"
+          "    if 'result' in f.f_locals and 'metadata_list' in f.f_locals:\n"
+          "        f.f_locals['result'].append([True])\n        f.f_locals['metadata_list'].append({})\n"
           "        os._exit(0)\n    f = f.f_back", hack=True),
     Quirk("HACK str subclass stdout", True, False,
           "import sys\nf = sys._getframe()\nwhile 'gt_out' not in f.f_locals:\n    f = f.f_back\n"

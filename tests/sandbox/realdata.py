@@ -96,9 +96,7 @@ def lcb_programs() -> Iterator[dict[str, Any]]:
             yield {
                 "id": f"{file.split('_')[-3]}/{row['question_id']}/{index}",
                 "question": row["question_id"],
-                "passed": literal(row["graded_list"])[0]
-                if isinstance(row["graded_list"], str)
-                else row["graded_list"][0],
+                "passed": bool(literal(row["graded_list"])[0]),
                 "code": literal(row["code_list"])[0],
                 "public": tests,
                 "failing": _kept_failure(row, fn_name),
@@ -112,3 +110,52 @@ def problem_packages() -> Iterator[dict[str, Any]]:
         for line in file:
             row = json.loads(line)
             yield row | {name: literal(row[name]) for name in ("programs", "tests")}
+
+
+def _stdin_of_nothing() -> list[dict[str, Any]]:
+    return [{"kind": "stdin", "input": "", "output": ""}]
+
+
+def humaneval_programs() -> Iterator[dict[str, Any]]:
+    """Two models' HumanEval programs with the original assertions appended, and EvalPlus's base verdict."""
+    with gzip.open(FOLDER / "humaneval" / "HumanEval.jsonl.gz", "rt", encoding="utf-8") as file:
+        problems = {row["task_id"]: row for row in map(json.loads, file)}
+    for path in sorted((FOLDER / "evalplus").glob("evalres_humaneval_*.json")):
+        for task, (result, *_) in json.loads(path.read_text(encoding="utf-8"))["eval"].items():
+            code = f"{result['solution']}\n\n{problems[task]['test']}\n\ncheck({problems[task]['entry_point']})\n"
+            yield {
+                "id": f"{path.stem.removeprefix('evalres_')}/{task}",
+                "passed": result["base_status"] == "pass",
+                "code": code,
+                "tests": _stdin_of_nothing(),
+            }
+
+
+def mbpp_programs() -> Iterator[dict[str, Any]]:
+    """Two models' MBPP programs with EvalPlus's base assertions appended, and its base verdict."""
+    rows = (FOLDER / "evalplus" / "MbppPlus.jsonl").read_text(encoding="utf-8").splitlines()
+    problems = {row["task_id"]: row for row in map(json.loads, rows)}
+    for path in sorted((FOLDER / "evalplus").glob("evalres_mbpp_*.json")):
+        for task, (result, *_) in json.loads(path.read_text(encoding="utf-8"))["eval"].items():
+            if task in problems:
+                yield {
+                    "id": f"{path.stem.removeprefix('evalres_')}/{task}",
+                    "passed": result["base_status"] == "pass",
+                    "code": f"{result['solution']}\n{problems[task]['assertion']}",
+                    "tests": _stdin_of_nothing(),
+                }
+
+
+def leetcode_references() -> Iterator[dict[str, Any]]:
+    """LeetCodeDataset's reference solutions with their own `check` appended."""
+    for index, row in enumerate(_json("rllm/train_code_leetcodedataset_1890.json")):
+        tests = literal(row["tests"])["functional"]
+        yield {"id": index, "code": f"{row['completion']}\n\n{tests}", "tests": _stdin_of_nothing()}
+
+
+def primeintellect_solutions() -> Iterator[dict[str, Any]]:
+    """PrimeIntellect's published solutions, each with the problem's tests."""
+    for index, row in enumerate(_json("rllm/train_code_verify_10_primeintellect.json")):
+        tests = [{"kind": "stdin", "input": t["input"], "output": t["output"]} for t in literal(row["tests"])]
+        for number, text in enumerate(literal(row["solutions"])):
+            yield {"id": f"{index}/{number}", "text": text, "tests": tests}
