@@ -130,7 +130,7 @@ def columns(rows: Sequence[tuple[str, float]], label: str) -> Markup:
 
 
 def _scale_label(value: float) -> str:
-    return f"{value:.0e}" if value and abs(value) < 1e-3 else f"{value:g}"
+    return f"{value:.4g}"
 
 
 def curve(points: Sequence[tuple[float, float]], boundaries: Sequence[tuple[float, str]], label: str) -> Markup:
