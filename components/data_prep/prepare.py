@@ -23,7 +23,7 @@ from components.data_prep.output import Ledger, Written, manifest, write_shards
 from components.data_prep.prompt import PromptCounter
 from components.data_prep.report import render
 from components.data_prep.rows import Entry, alive
-from components.data_prep.sources import Opened, open_sources, read_solve_rates
+from components.data_prep.sources import Opened, open_sources, read_solve_rates, solve_rates_hash
 from components.data_prep.spool import CountTokens, parse_source
 from components.data_prep.verify import Grade, Verdicts, verify
 
@@ -61,7 +61,7 @@ def prepare(*, config: Config, output: str, count_tokens: PromptCounter | None, 
         "seed": config.seed,
         "sources": [source.fingerprint for source in opened],
         "prompts": count_tokens.identity if count_tokens else None,
-        "solve_rates": file_sha256(Path(config.data.solve_rates)) if config.data.solve_rates else None,
+        "solve_rates": solve_rates_hash(config.data.solve_rates),
     }
     where = dataset_path(config_hash(settings))
     with Step(config, "prepare_data", where, settings=settings, inputs={}, output=output) as step:

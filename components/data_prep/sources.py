@@ -11,6 +11,7 @@ from typing import Any
 
 from components.core.config import SourceConfig
 from components.core.errors import UserError
+from components.core.schema import REWARD_SCHEMA, read_parquet
 from components.core.store import config_hash, file_sha256
 from components.data_prep.parsers import LICENSES
 from components.data_prep.readers import SUFFIXES, fingerprint, local_files, read_file
@@ -144,18 +145,35 @@ def _excluded(path: str, key: str) -> frozenset[str]:
 
 
 def read_solve_rates(path: str | None) -> dict[str, float]:
-    """Rates by problem id.
+    """Solve rates by problem id: from a jsonl of {problem_id, solve_rate}, or from reward rows (parquet).
 
     Raises:
         UserError: the file is absent or a line lacks a key.
     """
     if path is None:
         return {}
-    if not Path(path).is_file():
-        raise UserError(f"data.solve_rates={path}: no such file")
+    if not Path(path).exists():
+        raise UserError(f"data.solve_rates={path}: no such file or directory")
+    if Path(path).is_dir() or path.endswith(".parquet"):
+        return _rates_of_rewards(Path(path))
     rates: dict[str, float] = {}
     for number, row in _json_lines(path, "data.solve_rates"):
         if "problem_id" not in row or not isinstance(row.get("solve_rate"), int | float):
             raise UserError(f"data.solve_rates={path}: line {number} lacks problem_id or solve_rate")
         rates[str(row["problem_id"])] = float(row["solve_rate"])
     return rates
+
+
+def solve_rates_hash(path: str | None) -> str | None:
+    """Of all bytes that `read_solve_rates` would read."""
+    return None if path is None else fingerprint(local_files(Path(path), "data.solve_rates"))
+
+
+def _rates_of_rewards(path: Path) -> dict[str, float]:
+    """Mean reward a problem; samples that could not be scored do not count."""
+    rewards: dict[str, list[float]] = {}
+    for file in sorted(path.rglob("*.parquet")) if path.is_dir() else [path]:
+        for row in read_parquet(file, REWARD_SCHEMA):
+            if row["reward"] is not None:
+                rewards.setdefault(row["problem_id"], []).append(row["reward"])
+    return {problem: sum(values) / len(values) for problem, values in rewards.items()}

@@ -5,19 +5,23 @@ A batch is one unit of work, done here or in another process. Problems themselve
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import pickle
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import chain, groupby, islice
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from components.core.config import Config
-from components.core.schema import PROBLEM_SCHEMA, Problem, read_parquet, write_parquet
+from components.core.schema import Problem
 from components.data_prep import sketch
 from components.data_prep.checks import check
 from components.data_prep.literals import allow_long_integers
@@ -79,7 +83,7 @@ def parse_batch(
         except Reject as error:
             dropped.append(Dropped(source.label, batch.file, row, problem_id, error.reason, error.detail))
     if problems:
-        write_parquet(spool / f"{chunk:06d}.parquet", (problem.to_row() for problem in problems), PROBLEM_SCHEMA)
+        _dump(problems, spool / f"{chunk:06d}")
     return Parsed(entries, dropped, len(entries) + len(dropped))
 
 
@@ -178,10 +182,21 @@ def _work(batch: RawBatch, chunk: int) -> Parsed:
     return parse_batch(batch, source, config, count_tokens, chunk, spool)
 
 
+def _dump(problems: list[Problem], path: Path) -> None:
+    # Pickled one after the other: several times faster than parquet, and a reader holds one problem at a time. Only
+    # this step's own scratch folder is ever read so.
+    with pa.CompressedOutputStream(str(path), "lz4") as file:
+        for problem in problems:
+            pickle.dump(problem, file, protocol=5)
+
+
 def spooled(entries: Iterable[Entry], spool: Path) -> Iterator[tuple[Entry, Problem]]:
-    """The problems of entries that come in the order of their chunks; one chunk is in memory at a time."""
-    chunk, rows = -1, []
-    for entry in entries:
-        if entry.chunk != chunk:
-            chunk, rows = entry.chunk, read_parquet(spool / f"{entry.chunk:06d}.parquet", PROBLEM_SCHEMA)
-        yield entry, Problem.from_row(rows[entry.offset])
+    """The problems of entries that come in the order they were parsed in."""
+    for chunk, group in groupby(entries, key=lambda entry: entry.chunk):
+        with pa.CompressedInputStream(str(spool / f"{chunk:06d}"), "lz4") as raw, io.BufferedReader(raw) as file:
+            at = 0
+            for entry in group:
+                for _ in range(entry.offset - at):
+                    pickle.load(file)
+                at = entry.offset + 1
+                yield entry, pickle.load(file)

@@ -1,6 +1,7 @@
 """Speed and peak memory of preparing N rows, against decoding the same rows with plain `json`.
 
-python -m tests.data_prep.measure [ROWS ...]     prints one JSON line a number of rows
+python -m tests.data_prep.measure ROWS            prints one JSON line
+python -m tests.data_prep.measure ROWS DIVISOR    with buffers that much smaller, to see growth in less time
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import components.core.tracking
+from components.data_prep import output, readers
 from components.data_prep.prepare import prepare
 from tests.data_prep.conftest import QuietTracking
 from tests.data_prep.rows import accept_all, lcb_row, make_config, taco_row
@@ -35,13 +37,15 @@ def rows(count: int) -> Iterator[dict[str, Any]]:
         yield taco_row(" ".join(rng.choices(vocabulary, k=200)), input_output=json.dumps(columns))
 
 
-def measure(count: int) -> dict[str, float]:
-    """Prepare `count` rows in this process and its workers.
+def measure(count: int, divisor: int = 1) -> dict[str, float]:
+    """Prepare `count` rows in this process and its workers, with buffers of a `divisor`-th of their size.
 
     Returns:
         rows and megabytes a second, the ratio to plain JSON decoding in one process, and the peak resident megabytes
         of the largest process.
     """
+    readers.BATCH_BYTES //= divisor
+    output.SHARD_BYTES //= divisor
     components.core.tracking.Tracking = QuietTracking  # type: ignore[assignment,misc]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -76,5 +80,4 @@ def measure(count: int) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    for argument in sys.argv[1:] or ["100"]:
-        print(json.dumps(measure(int(argument))), flush=True)
+    print(json.dumps(measure(*map(int, sys.argv[1:]))), flush=True)

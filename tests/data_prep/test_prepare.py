@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +10,7 @@ import pytest
 
 from components.core.config import Config
 from components.core.errors import UserError
-from components.core.schema import Problem, read_problems
+from components.core.schema import REWARD_SCHEMA, Problem, read_problems, write_parquet
 from components.core.store import Pointer, file_sha256, open_store
 from components.data_prep import spool
 from components.data_prep.prepare import prepare, run
@@ -25,7 +27,8 @@ from tests.data_prep.rows import (
     write_jsonl,
 )
 
-DEMO = Path(__file__).resolve().parents[2] / "data" / "demo"
+ROOT = Path(__file__).resolve().parents[2]
+DEMO = ROOT / "data" / "demo"
 
 
 def build(config: Config, tmp_path: Path, **given: Any) -> tuple[Pointer, Path, dict[str, Any]]:
@@ -167,9 +170,23 @@ def test_samples_depend_on_seed_and_id_only(tmp_path: Path) -> None:
     assert all_rows != kept(rows, 1, "c")
 
 
-def test_solve_rates_take_out_what_teaches_nothing(tmp_path: Path) -> None:
-    rates = [("taco/0", 0.0), ("taco/1", 0.5), ("taco/2", 1.0)]
-    path = write_jsonl(tmp_path / "rates.jsonl", [{"problem_id": name, "solve_rate": rate} for name, rate in rates])
+@pytest.mark.parametrize("form", ["jsonl", "rewards"])
+def test_what_a_policy_always_or_never_solves_is_taken_out(tmp_path: Path, form: str) -> None:
+    samples: dict[str, list[float | None]] = {
+        "taco/0": [0.0, 0.0, None],
+        "taco/1": [0.0, 1.0, 1.0],
+        "taco/2": [1.0, None, 1.0],
+    }
+    if form == "rewards":
+        empty = dict.fromkeys(REWARD_SCHEMA.names)
+        rows = [empty | {"problem_id": name, "reward": r} for name, given in samples.items() for r in given]
+        path = tmp_path / "reward"
+        for shard in range(2):
+            (path / f"shard-{shard}").mkdir(parents=True)
+            write_parquet(path / f"shard-{shard}" / "chunk.parquet", rows[shard::2], REWARD_SCHEMA)
+    else:
+        rates = zip(samples, (0.0, 2 / 3, 1.0), strict=True)
+        path = write_jsonl(tmp_path / "rates.jsonl", [{"problem_id": name, "solve_rate": r} for name, r in rates])
     sources = [
         {"format": "taco", "path": str(write_jsonl(tmp_path / "t.jsonl", [sum_row(n) for n in range(4)]))},
         {"format": "livecodebench", "path": str(write_jsonl(tmp_path / "l.jsonl", [lcb_row()]))},
@@ -264,3 +281,14 @@ def test_the_demo_problems_come_through(tmp_path: Path, quiet_tracking: Any) -> 
     page = (folder / "report.html").read_text()
     assert page.count("<details>") == 10
     assert "http" not in page.split("Sampled rows")[0]
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_number_of_rows() -> None:
+    def peak(rows: int) -> float:
+        command = [sys.executable, "-m", "tests.data_prep.measure", str(rows), "16"]
+        done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+        return float(json.loads(done.stdout.splitlines()[-1])["peak_rss_mb"])
+
+    few, many = peak(40), peak(160)  # 19 MB and 75 MB of rows, through buffers of 4 MB
+    assert many < few + 25
