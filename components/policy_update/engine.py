@@ -24,8 +24,9 @@ def start_ranks() -> torch.device:
     import deepspeed
 
     logging.getLogger("DeepSpeed").setLevel(logging.WARNING)
-    # The shared-memory kernel is compiled at start, leaks 66 MiB of /dev/shm a run, and serves inference only.
-    deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
+    # No compiled kernel is used, so none is probed for with a compiler. Joining the group would else build the
+    # shared-memory one, which serves inference only and leaks 66 MiB of /dev/shm a run.
+    deepspeed.ops.__compatible_ops__ = {}
     backend = "nccl" if use_gpu else "gloo"
     local_rank = int(os.environ.setdefault("LOCAL_RANK", "0"))
     if use_gpu:
