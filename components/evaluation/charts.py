@@ -129,8 +129,13 @@ def columns(rows: Sequence[tuple[str, float]], label: str) -> Markup:
     return _svg(width, height, body, label)
 
 
-def _scale_label(value: float) -> str:
-    return f"{value:.4g}"
+def _scale_labels(marks: Sequence[float]) -> list[str]:
+    """Labels with as many digits as the marks' distance needs."""
+    step = marks[1] - marks[0]
+    if step < 1e-4 or step >= 1e6:
+        return [f"{mark:.3g}" for mark in marks]
+    digits = max(0, -math.floor(math.log10(step) + 1e-9))
+    return [f"{mark:.{digits}f}" for mark in marks]
 
 
 def curve(points: Sequence[tuple[float, float]], boundaries: Sequence[tuple[float, str]], label: str) -> Markup:
@@ -147,7 +152,8 @@ def curve(points: Sequence[tuple[float, float]], boundaries: Sequence[tuple[floa
         return top + (height - top - bottom) * (y_marks[-1] - y) / (y_marks[-1] - y_marks[0])
 
     body = [_line(left, y_of(mark), width - right, y_of(mark), "grid") for mark in y_marks]
-    body += [_text(left - 7, y_of(mark) + 4, _scale_label(mark), "end", "tick") for mark in y_marks]
+    labels = zip(y_marks, _scale_labels(y_marks), strict=True)
+    body += [_text(left - 7, y_of(mark) + 4, text, "end", "tick") for mark, text in labels]
     x_marks = [mark for mark in ticks(x_low, x_high, 5) if mark == int(mark) and x_low <= mark <= x_high]
     body += [_text(x_of(mark), height - 7, f"{mark:g}", "middle", "tick") for mark in x_marks]
     for x, name in boundaries:

@@ -22,8 +22,7 @@ BROWSER_PROBLEMS = 120
 _FIRST_CURVES = (
     "critic/score/mean",
     "reward/well_formed",
-    "batch/solve_all",
-    "batch/solve_none",
+    "batch/frac_reward_zero_std",
     "response_length/mean",
     "response_length/clip_ratio",
     "actor/entropy",
