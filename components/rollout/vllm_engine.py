@@ -34,7 +34,7 @@ class VllmEngine:
             from vllm import LLM
         except ImportError as error:
             raise UserError(
-                f"rollout.engine=vllm, but vLLM does not import ({error}): install it or set rollout.engine=transformers"
+                f"rollout.engine=vllm: vLLM does not import ({error}); install it or set rollout.engine=transformers"
             ) from error
         cpu = {"enforce_eager": True, "block_size": 32, "max_num_seqs": 256, "enable_chunked_prefill": False}
         self._llm = LLM(

@@ -1,0 +1,67 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from google.protobuf import json_format
+from kfp.pipeline_spec import pipeline_spec_pb2
+
+from components.core.errors import UserError
+from pipelines import cli
+from pipelines.compile import PROFILES, compile_profile, load_profile
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in PROFILES.glob("*.yaml")))
+def test_every_profile_compiles_to_a_valid_pipeline_that_fits_into_argo(name: str, tmp_path: Path) -> None:
+    values, config = load_profile(name, [])
+    size = compile_profile(values, config, tmp_path / "p.yaml")
+    document = next(yaml.safe_load_all((tmp_path / "p.yaml").read_text()))
+    json_format.ParseDict(document, pipeline_spec_pb2.PipelineSpec())
+    updates = [key for key in document["components"] if key.startswith("comp-policy-update")]
+    assert len(updates) == sum(stage.iterations for stage in config.stages)
+    assert size["workflow_bytes"] < 600 << 10
+
+
+def test_a_graph_too_large_for_argo_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    values, config = load_profile("demo", ["stages=[{name: a, max_response_length: 8, iterations: 60}]"])
+    with pytest.raises(UserError, match=r"60 iterations is too large for Argo: an estimated \d+ KiB of at most 600"):
+        compile_profile(values, config, tmp_path / "p.yaml")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_with_staleness_the_rollout_does_not_wait_for_the_update_before_it(tmp_path: Path) -> None:
+    def sampler_of_the_third_iteration(staleness: int) -> str:
+        values, config = load_profile("demo", [f"staleness={staleness}"])
+        compile_profile(values, config, tmp_path / "p.yaml")
+        tasks = next(yaml.safe_load_all((tmp_path / "p.yaml").read_text()))["root"]["dag"]["tasks"]
+        inputs = tasks["training-iteration-3"]["inputs"]["artifacts"]
+        assert inputs["policy"]["taskOutputArtifact"]["producerTask"] == "training-iteration-2"
+        producer: str = inputs["sampler"]["taskOutputArtifact"]["producerTask"]
+        return producer
+
+    assert sampler_of_the_third_iteration(0) == "training-iteration-2"
+    assert sampler_of_the_third_iteration(1) == "training-iteration"
+
+
+def test_steps_never_import_each_other_and_core_imports_no_step() -> None:
+    code = (
+        "import sys, importlib; importlib.import_module(sys.argv[1]);"
+        "print(' '.join(m for m in sys.modules if m.startswith(('components.', 'pipelines', 'sandbox'))))"
+    )
+    steps = {"data_prep": "start", "reward": "score", "evaluation": "evaluate", "report": "start"}
+    for step, module in steps.items():
+        done = subprocess.run(
+            [sys.executable, "-c", code, f"components.{step}.{module}"], capture_output=True, text=True, check=True
+        )
+        others = {name.split(".")[1] for name in done.stdout.split() if name.startswith("components.")} - {"core", step}
+        assert not others, f"{step} imports {others}"
+        assert "pipelines" not in done.stdout
+        assert "torch" not in done.stderr
+
+
+def test_a_wrong_key_ends_the_command_with_one_line_and_status_1(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["run", "--profile", "demo", "learnign_rate=1"]) == 1
+    error = capsys.readouterr().err
+    assert "learnign_rate: no such key" in error
+    assert "Traceback" not in error
