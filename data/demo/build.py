@@ -1,6 +1,6 @@
-"""Writes the demo's raw files: the problems of `demo_problems` in the three public sources' own schemas.
+"""Writes the demo's raw files: the problems of `problems` in the three public sources' own schemas.
 
-    python data/demo/build.py [--out DIR]
+    python -m data.demo.build [--out DIR]
 
 The files depend on the problem definitions alone, so a rebuild gives the same bytes. Expected outputs come from running
 the reference solutions, which are this project's own code; nothing here runs what a model wrote.
@@ -22,8 +22,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from demo_problems import held_out_problems, training_problems
-from demo_problems.model import Problem
+from data.demo.problems import held_out_problems, training_problems
+from data.demo.problems.model import Problem
 
 HERE = Path(__file__).resolve().parent
 LCB_TRAIN_START = datetime(2023, 5, 6)

@@ -40,7 +40,8 @@ def fn(signature: str, what: str, body: str, cases: Sequence[Any]) -> Problem:
         body = f"return {body}"
     lines = "".join(f"    {line}\n" for line in body.split("\n"))
     inputs = tuple([case] if single else list(case) for case in cases)
-    return Problem(name, "function", f"Write a Python function {signature} that {what}", f"def {signature}:\n{lines}", inputs)
+    statement = f"Write a Python function {signature} that {what}"
+    return Problem(name, "function", statement, f"def {signature}:\n{lines}", inputs)
 
 
 def program(name: str, what: str, code: str, cases: Sequence[str]) -> Problem:

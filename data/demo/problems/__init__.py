@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from demo_problems import (
+from data.demo.problems import (
     held_out_lists,
     held_out_numbers,
     held_out_other,
@@ -14,7 +14,7 @@ from demo_problems import (
     train_programs,
     train_text,
 )
-from demo_problems.model import Problem
+from data.demo.problems.model import Problem
 
 _TRAINING = [train_numbers, train_text, train_lists, train_other, train_programs]
 _HELD_OUT = [held_out_numbers, held_out_text, held_out_lists, held_out_other, held_out_programs]
