@@ -45,8 +45,9 @@ PROGRAMS = {
     "heap": "import heapq\ninput()\nh = list(map(int, input().split()))\nheapq.heapify(h)\nt = 0\nwhile len(h) > 1:\n"
     "    s = heapq.heappop(h) + heapq.heappop(h)\n    t += s\n    heapq.heappush(h, s)\nprint(t)  # {n}",
     "bfs": "from collections import deque\nn = int(input())\na = list(map(int, input().split()))\n"
-    "g = [[(i + x) % n for x in a] for i in range(n)]\nd = {{0: 0}}\nq = deque([0])\nwhile q:\n    u = q.popleft()\n    for v in g[u]:\n"
-    "        if v not in d:\n            d[v] = d[u] + 1\n            q.append(v)\nprint(max(d.values()))  # {n}",
+    "g = [[(i + x) % n for x in a] for i in range(n)]\nd = {{0: 0}}\nq = deque([0])\nwhile q:\n    u = q.popleft()\n"
+    "    for v in g[u]:\n        if v not in d:\n            d[v] = d[u] + 1\n            q.append(v)\n"
+    "print(max(d.values()))  # {n}",
     "a+b": "input()\nprint(sum(map(int, input().split()[:2])))  # {n}",
 }
 
@@ -310,9 +311,10 @@ def as_markdown(result: dict[str, Any]) -> str:
             f"| the layers, ms a program | {cost['ms_a_program']:.3f} ({100 * cost['share']:.1f} % of grading it) |",
             f"| tests a second by lanes | {lanes} |",
             f"| the judge's CPU ms a test | {scale['judge_cpu_ms_a_test']:.3f} |",
-            f"| {flat['programs']} programs in one call | {flat['seconds']:.0f} s, "
-            f"memory {flat['memory_growth_mb']:+.1f} MiB, descriptors {flat['descriptors_growth']:+d}, zombies {flat['zombies']}, processes left "
-            f"{flat['processes_left']} |",
+            f"| {flat['programs']} programs in one call | {flat['seconds']:.0f} s |",
+            f"| … memory growth | {flat['memory_growth_mb']:+.1f} MiB |",
+            f"| … descriptors more than before | {flat['descriptors_growth']} |",
+            f"| … zombies, processes left | {flat['zombies']}, {flat['processes_left']} |",
             "",
         ]
     )

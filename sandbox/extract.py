@@ -32,7 +32,8 @@ def extract_code(text: str) -> str | None:
     opening: str | None = None
     lines: list[str] = []
     is_python = False
-    for line in answer.splitlines():
+    # Not splitlines: a form feed or a Unicode line separator inside a string is part of the program.
+    for line in answer.replace("\r\n", "\n").split("\n"):
         fence = _FENCE.match(line)
         if opening is None:
             if fence:

@@ -198,7 +198,9 @@ class Pool:
         slots = self._package_slots if slot in self._package_slots else self.slots
         slots.remove(slot)
         case = slot.close()
-        if case is not None:
+        if case is not None and case.finished:  # only its child was still to be reaped
+            self._publish(case)
+        elif case is not None:
             self._retry_or_give_up(case, str(error))
         if slots is self.slots:
             host = self._new_host(with_packages=False)
@@ -250,6 +252,8 @@ class Pool:
         for key, mask in self._selector.select(timeout):
             handler = key.data
             slot: Slot = handler.__self__
+            if slot.closed:  # by an earlier event of this turn
+                continue
             try:
                 handler(mask)
             except HostError as error:
@@ -257,7 +261,7 @@ class Pool:
         now = time.monotonic()
         for slot in slots:
             # After the events: an answer that is there already is judged by the time it used, not by when it is read.
-            if slot.next_check <= now:
+            if not slot.closed and slot.next_check <= now:
                 try:
                     slot.tick(now)
                 except HostError as error:

@@ -79,6 +79,7 @@ class Slot:
         self.host = host
         self.state = State.IDLE
         self.case: Case | None = None
+        self.closed = False
         self.next_check = _NEVER
         """Monotonic time at which `tick` is due."""
         self._selector = selector
@@ -147,7 +148,7 @@ class Slot:
         self._selector.unregister(self.host.control)
         self.host.close()
         case, self.case = self.case, None
-        self.state, self.next_check = State.IDLE, _NEVER
+        self.state, self.next_check, self.closed = State.IDLE, _NEVER, True
         return case
 
     def _release(self) -> None:
