@@ -85,8 +85,4 @@ PROBLEMS: list[Problem] = [
         "keep_large(numbers)", "returns the numbers in the list that are greater than 10.",
         "[n for n in numbers if n > 10]", [[1, 20], [10, 11], [], [5], [100, 50, 25, 3], [12, 9, 30]],
     ),
-    fn(
-        "sum_of_lengths(words)", "returns the sum of the lengths of all words in the list.",
-        "sum(len(w) for w in words)", [*WORD_LISTS, ["x", "yy"]],
-    ),
 ]

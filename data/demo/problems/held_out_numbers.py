@@ -61,7 +61,7 @@ PROBLEMS: list[Problem] = [
         "sum_multiples(n)", "returns the sum of all numbers from 1 to n that are divisible by 3.",
         "sum(i for i in range(1, n + 1) if i % 3 == 0)", NATS,
     ),
-    fn("harmonic_count(n)", "returns how many numbers from 1 to n are even.", "n // 2", NATS),
+    fn("count_evens_up_to(n)", "returns how many numbers from 1 to n are even.", "n // 2", NATS),
     fn(
         "average_of_four(a, b, c, d)", "returns the average of the four numbers.",
         "(a + b + c + d) / 4",

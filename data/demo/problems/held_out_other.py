@@ -13,7 +13,7 @@ PROBLEMS: list[Problem] = [
         "{w: len(w) for w in words}", [*WORD_LISTS, []],
     ),
     fn(
-        "bigger_or_equal(a, b)", "returns 'equal' if a equals b, otherwise 'different'.",
+        "equal_or_different(a, b)", "returns 'equal' if a equals b, otherwise 'different'.",
         "'equal' if a == b else 'different'", [(1, 2), (5, 5), (0, 0), (-4, 4), (10, 10), (7, -2)],
     ),
     fn("is_teenager(age)", "returns True if age is between 13 and 19.", "13 <= age <= 19", [12, 13, 19, 20, 15, 0, 40]),

@@ -131,11 +131,6 @@ PROBLEMS: list[Problem] = [
         "[w for w in words if 'a' in w]", [*WORD_LISTS, []],
     ),
     fn(
-        "count_long(words, n)", "returns how many words have more than n letters.",
-        "sum(1 for w in words if len(w) > n)",
-        [(["cat", "horse"], 3), (["a"], 1), ([], 2), (["red", "green", "blue"], 3), (["abc", "ab", "a"], 0)],
-    ),
-    fn(
         "average_length(words)", "returns the average length of the words in the list.",
         "sum(len(w) for w in words) / len(words)",
         [["ab", "abcd"], ["a"], ["red", "ten", "six"], ["x", "yz"], ["four", "five", "a", "abc"]],
@@ -174,7 +169,7 @@ PROBLEMS: list[Problem] = [
         "items[1::2]", [[1, 2, 3], [1, 2], [4, 5, 6, 7], [], [9], ["a", "b", "c"]],
     ),
     fn(
-        "sum_of_products(numbers, factor)", "returns the sum of all numbers multiplied by factor.",
+        "scaled_total(numbers, factor)", "returns the sum of all numbers multiplied by factor.",
         "sum(numbers) * factor", [([1, 2], 3), ([], 5), ([5], 0), ([1, -1, 4], -2), ([4, 4, 2], 1), ([10, 20, 30], 2)],
     ),
 ]

@@ -87,7 +87,7 @@ PROBLEMS: list[Problem] = [
         "max(a, b, c, d)", [(1, 2, 3, 4), (4, 3, 2, 1), (0, 9, -1, 2), (5, 5, 5, 5), (-1, -2, -3, -4), (2, 2, 8, 1)],
     ),
     fn(
-        "sum_even_odd(n)", "returns n plus 1 if n is even and n minus 1 if n is odd.",
+        "to_neighbor(n)", "returns n plus 1 if n is even and n minus 1 if n is odd.",
         "n + 1 if n % 2 == 0 else n - 1", INTS,
     ),
     fn(

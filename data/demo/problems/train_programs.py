@@ -11,7 +11,7 @@ PROBLEMS: list[Problem] = [
         "print('Hello ' + input())", ["hello", "a", "Python", "ABC", "zEbRa", "level"],
     ),
     program(
-        "print_len", "prints len(input()).",
+        "print_length", "prints len(input()).",
         "print(len(input()))", ["hello", "a", "Python", "ABC", "zEbRa", "level"],
     ),
     program(
@@ -19,7 +19,7 @@ PROBLEMS: list[Problem] = [
         "print('My name is ' + input())", ["hello", "a", "Python", "ABC", "zEbRa", "level"],
     ),
     program(
-        "print_wel", "prints 'Welcome to ' + input().",
+        "print_welcome", "prints 'Welcome to ' + input().",
         "print('Welcome to ' + input())", ["Rome", "Oslo", "New York", "my house", "X"],
     ),
     program(
@@ -44,7 +44,7 @@ PROBLEMS: list[Problem] = [
         "r = float(input())\nprint(r * 2)", ["1.5", "0", "2.25", "-4", "10.5"],
     ),
     program(
-        "bye_user", "asks nothing, reads user = input() and prints 'Bye ' + user.",
+        "bye_user", "reads a user name, user = input(), and prints 'Bye ' + user.",
         "user = input()\nprint('Bye ' + user)", ["Ann", "Bob", "Mary Jane", "X", "world"],
     ),
     program(
