@@ -51,15 +51,24 @@ class Index:
         self._by_statement.setdefault(entry.statement, entry)
         self._by_tests.setdefault(entry.tests_hash, entry)
 
-    def same(self, entry: Entry) -> tuple[str, Entry] | None:
-        """How a problem is like a remembered one, and which: ("same statement", …), or None."""
+    def same(self, entry: Entry, versions_differ: bool = False) -> tuple[str, Entry] | None:
+        """How a problem is like a remembered one, and which: ("same statement", …), or None.
+
+        Args:
+            entry: the problem.
+            versions_differ: let the easy and the hard version of a problem, whose statements are nearly equal, pass
+                as two problems.
+        """
         if found := self._by_statement.get(entry.statement):
             return "same statement", found
         if found := self._by_tests.get(entry.tests_hash):
             return "same tests", found
         best: tuple[float, int] | None = None
         for number in sorted(self._lsh.query(_minhash(entry.shingles))):
-            similarity = jaccard(entry.shingles, self._entries[number].shingles)
+            other = self._entries[number]
+            if versions_differ and entry.version and other.version and entry.version != other.version:
+                continue
+            similarity = jaccard(entry.shingles, other.shingles)
             if similarity >= self._threshold and (best is None or similarity > best[0]):
                 best = similarity, number
         if best is None:
@@ -94,7 +103,7 @@ def drop_duplicates(entries: Iterable[Entry], threshold: float) -> None:
     """Of the same problems keep the first; to be called on one split, in order of precedence."""
     index = Index(threshold)
     for entry in entries:
-        match = index.same(entry)
+        match = index.same(entry, versions_differ=True)
         if match is None:
             index.add(entry)
         else:

@@ -70,6 +70,8 @@ class Entry:
     tests_hash: str
     shingles: np.ndarray
     """Sorted hashes (uint64) of the statement's word shingles."""
+    version: str
+    """Which version of a problem its statement says it is; see `sketch.version_of`."""
     references: int
     """How many reference solutions it came with."""
     trusted: bool

@@ -12,8 +12,10 @@ from components.core.schema import Problem
 
 SHINGLE = 4
 """Words in a shingle."""
-_WORD = re.compile(r"[^\W_]+")
-_COMMAND = re.compile(r"\\[a-zA-Z]+")  # LaTeX, which one copy of a statement has and another has not
+_WORD = re.compile(r"\w+")
+# LaTeX, which one copy of a statement has and another has not: commands say little, and i_0, i_{0} and i0 are one.
+_COMMAND = re.compile(r"\\[a-zA-Z]+")
+_JOINED = str.maketrans("", "", "_^{}$")
 # Wrappers that a data set puts around statements of other origin.
 _WRAPPERS = re.compile(
     r"solve the following coding problem using the programming language python:?|"
@@ -26,11 +28,39 @@ _WRAPPERS = re.compile(
     re.IGNORECASE,
 )
 
+# Where a statement's body ends: one copy has examples and constraints, another has them in another form, or none.
+_SECTION = re.compile(
+    r"^[\W_]*(?:examples?|samples?|sample (?:inputs?|tests?|cases?)|inputs?|outputs?|constraints?|"
+    r"(?:input|output) (?:format|specification)|subtasks?|starter code|function signature)\b[^\n]{0,24}$|"
+    r"^please complete the following",
+    re.IGNORECASE | re.MULTILINE,
+)
+_MIN_BODY = 24
+"""Words; a shorter body says too little, then the whole statement counts."""
+
+_VERSION = re.compile(
+    r"\b(?:this|it) is (?:the|an?) (easy|easier|simple|simpler|medium|hard|harder|extreme)\b", re.IGNORECASE
+)
+
+
+def version_of(question: str) -> str:
+    """ "hard" for a statement that says it is the hard version of a problem; empty for most."""
+    match = _VERSION.search(question)
+    return match[1].lower() if match else ""
+
+
+def body(question: str) -> str:
+    """The statement up to its first section of examples, formats or constraints."""
+    match = _SECTION.search(question)
+    if match is None or len(words(question[: match.start()])) < _MIN_BODY:
+        return question
+    return question[: match.start()]
+
 
 def words(question: str) -> list[str]:
     """The statement's words in lower case, compatibility forms folded, markup and punctuation left out."""
     text = unicodedata.normalize("NFKC", _COMMAND.sub(" ", _WRAPPERS.sub(" ", question)))
-    return _WORD.findall(text.lower())
+    return _WORD.findall(text.lower().translate(_JOINED))
 
 
 def _hash64(text: str) -> int:

@@ -120,7 +120,6 @@ def _check_length(problem: Problem, count_tokens: CountTokens, limit: int) -> No
 
 
 def _entry(problem: Problem, source: Source, split: str, file: str, row: int, chunk: int, offset: int) -> Entry:
-    tokens = sketch.words(problem.question)
     return Entry(
         problem_id=problem.problem_id,
         source=source.label,
@@ -130,9 +129,10 @@ def _entry(problem: Problem, source: Source, split: str, file: str, row: int, ch
         chunk=chunk,
         offset=offset,
         content_hash=problem.content_hash,
-        statement=sketch.statement_hash(tokens),
+        statement=sketch.statement_hash(sketch.words(problem.question)),
         tests_hash=sketch.tests_hash(problem),
-        shingles=sketch.shingles(tokens),
+        shingles=sketch.shingles(sketch.words(sketch.body(problem.question))),
+        version=sketch.version_of(problem.question),
         references=len(problem.reference_solutions),
         trusted=source.config.trusted or split == "test",
         variants=2 if problem.metadata.get("wrapped_outputs") else 1,

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers
 
 from components.core.config import Config
 from components.core.errors import UserError
 from components.core.schema import REWARD_SCHEMA, Problem, read_problems, write_parquet
-from components.core.store import Pointer, file_sha256, open_store
+from components.core.store import Pointer, Store, file_sha256, open_store
 from components.data_prep import spool
 from components.data_prep.prepare import prepare, run
 from components.data_prep.prompt import PromptCounter
@@ -255,25 +256,35 @@ def test_a_kill_while_verifying_leaves_nothing_that_is_read_and_the_rerun_goes_o
     assert not (folder / "verdicts").exists()
 
 
+def byte_policy(config: Config, store: Store) -> Pointer:
+    """A policy of which only a tokenizer is there, one token a byte."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    tokenizer = Tokenizer(models.BPE(vocab={char: i for i, char in enumerate(alphabet)}, merges=[]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    store.write_bytes(tokenizer.to_str().encode(), "policies/bytes/hf/tokenizer.json")
+    return store.commit("policies/bytes", kind="policy", step="prepare_data", rows=1, key="bytes")
+
+
 @pytest.mark.slow
-def test_the_demo_problems_come_through(tmp_path: Path, quiet_tracking: Any) -> None:
-    demo = DEMO
-    if not (demo / "livecodebench" / "test.jsonl").is_file():
-        pytest.skip(f"{demo} holds no problems yet")
+def test_the_demo_problems_come_through(tmp_path: Path, quiet_tracking: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("components.data_prep.prepare.ensure_base_policy", byte_policy)
+    held_out = DEMO / "livecodebench"
     sources = [
-        {"format": "taco", "path": str(demo / "taco")},
-        {"format": "primeintellect", "path": str(demo / "primeintellect")},
+        {"format": "taco", "path": str(DEMO / "taco")},
+        {"format": "primeintellect", "path": str(DEMO / "primeintellect")},
         {
             "format": "livecodebench",
-            "path": str(demo / "livecodebench" / "test.jsonl"),
-            "solutions": str(demo / "livecodebench" / "solutions.jsonl"),
+            "path": str(held_out / "test.jsonl"),
+            "solutions": str(held_out / "solutions.jsonl"),
         },
     ]
     config = make_config(tmp_path, sources)
     pointer = run(config=config, output=str(tmp_path / "out.json"))
     folder = open_store(config.store).fetch(pointer)
     train, held = read_problems(folder / "train"), read_problems(folder / "test")
-    assert len(train) >= 150
+    # Two problems with other words and the same tests may come by; nothing else may be wrong with them.
+    assert set(dropped(folder).values()) <= {"duplicate"}
+    assert len(train) + len(held) >= 0.95 * pointer.extra["metrics"]["data/rows"]
     assert len(held) >= 60
     assert all(problem.metadata["verified"] for problem in train + held)
     assert not {problem.question for problem in train} & {problem.question for problem in held}
