@@ -138,6 +138,8 @@ class RewardConfig(Section):
     """`real` runs programs as a process would; `lcb` agrees with the LiveCodeBench harness, quirks included."""
     workers: int | None = Field(None, ge=1)
     """Sandbox processes; null takes one a core."""
+    time_limit_s: float | None = Field(None, gt=0)
+    """CPU seconds a test; null takes each problem's own limit."""
     shuffle: bool = False
     """Negative control: permute the rewards over the whole batch, so that nothing can be learned from them."""
 

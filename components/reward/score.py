@@ -104,10 +104,13 @@ def _grade(
     progress = Progress(step.label, len(answers), "programs")
     pending: list[dict[str, Any]] = []
 
+    limit = step.config.reward.time_limit_s
+
     def programs() -> Iterator[dict[str, Any]]:
         for key, answer in answers.items():
             if key not in rows:
-                yield problems[answer["problem_id"]].sandbox_program(key, extract_code(answer["text"]))
+                program = problems[answer["problem_id"]].sandbox_program(key, extract_code(answer["text"]))
+                yield {**program, "time_limit_s": limit or program["time_limit_s"]}
 
     def flush() -> None:
         name = f"part-{len(rows):07d}.parquet"
