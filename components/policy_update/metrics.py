@@ -126,10 +126,16 @@ def peak_memory_gb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9
 
 
-def averages(points: Sequence[dict[str, float]]) -> dict[str, float]:
-    """The mean of each metric over those steps that have it."""
+def over_steps(points: Sequence[dict[str, float]]) -> dict[str, float]:
+    """Each metric's mean over those steps that have it; of extremes, the most extreme."""
     names = dict.fromkeys(name for point in points for name in point)
-    return {
-        name: sum(point[name] for point in points if name in point) / sum(name in point for point in points)
-        for name in names
-    }
+    result = {}
+    for name in names:
+        values = [point[name] for point in points if name in point]
+        if name.endswith("/max") or name == "perf/max_memory_gb":
+            result[name] = max(values)
+        elif name.endswith("/min"):
+            result[name] = min(values)
+        else:
+            result[name] = sum(values) / len(values)
+    return result

@@ -21,7 +21,7 @@ from components.policy_update.checkpoint import export_hf, load_optimizer, need_
 from components.policy_update.engine import build_engine, optimizer_settings, start_ranks, total
 from components.policy_update.job import Job, Outcome, Report
 from components.policy_update.losses import clipped_policy_loss, clipped_tokens, importance_weights
-from components.policy_update.metrics import TokenSums, averages, batch_metrics, peak_memory_gb
+from components.policy_update.metrics import TokenSums, batch_metrics, over_steps, peak_memory_gb
 from components.policy_update.rollout_io import Sample, read_samples, scored
 
 
@@ -55,7 +55,7 @@ def train(job: Job, report: Report) -> Outcome:
     save_optimizer(engine, output / "zero")
     export_hf(engine, Path(job.policy) / "hf", output / "hf")
     engine.destroy()
-    metrics = averages(points)
+    metrics = over_steps(points)
     metrics["batch/unscored"] = float(len(rows) - len(samples))
     metrics["sampling/stale_share"] = sum(s.policy_version != job.policy_version for s in samples) / len(samples)
     return Outcome(job.global_step + len(points), len(points), len(samples), metrics)

@@ -40,6 +40,8 @@ def main(path: Path) -> None:
         known = isinstance(error, UserError)
         message = {"rank": rank, "known": known, "text": str(error) if known else traceback.format_exc()}
         path.with_name(f"error-{rank}.json").write_text(json.dumps(message))
+        if known:
+            sys.exit(1)  # the step's process shows the message; a traceback would bury it
         raise
     if rank == 0:
         path.with_name("outcome.json").write_text(outcome.to_json())
