@@ -79,7 +79,7 @@ PROBLEMS: list[Problem] = [
     ),
     fn(
         "any_even(numbers)", "returns True if at least one number in the list is even.",
-        "any(n % 2 == 0 for n in numbers)", [[1, 2], [1], [], [4], [3, 5, 7], [9, 9, 8]],
+        "any(n % 2 == 0 for n in numbers)", [[1, 2], [1], [], [4], [3, 5, 7], [9, 9, 8], [2, 4, 6]],
     ),
     fn(
         "keep_large(numbers)", "returns the numbers in the list that are greater than 10.",

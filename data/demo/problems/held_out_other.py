@@ -20,6 +20,6 @@ PROBLEMS: list[Problem] = [
     fn(
         "max_word_length(a, b)", "returns the length of the longer of the two words.",
         "max(len(a), len(b))",
-        [("cat", "horse"), ("tiger", "ox"), ("one", "two"), ("", "a"), ("z", ""), ("abc", "abcd")],
+        [("cat", "horse"), ("tiger", "ox"), ("one", "two"), ("", "a"), ("z", ""), ("abc", "abcd"), ("zoo", "animal")],
     ),
 ]

@@ -8,7 +8,7 @@ from data.demo.problems.pools import SENTENCES, WORDS
 PROBLEMS: list[Problem] = [
     fn(
         "count_upper(s)", "returns the number of upper case letters in s.",
-        "sum(1 for c in s if c.isupper())", ["Hello", "abc", "ABC", "", "aBcD", "Python Is", "X1Y2"],
+        "sum(1 for c in s if c.isupper())", ["Hello", "abc", "ABC", "", "aBcD", "Python Is", "X1Y2", "ABBA"],
     ),
     fn(
         "is_anagram(a, b)", "returns True if the two words are anagrams of each other.",
