@@ -6,7 +6,6 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import torch
 import torch.distributed as dist
 from torch import Tensor
 
@@ -48,45 +47,44 @@ def export_hf(engine: Any, source: Path, target: Path) -> None:
     """Write the policy as a HF directory: `source` with the trained weights put in place.
 
     Each tensor keeps its file, name and dtype, so the result loads wherever `source` did; a tied head that `source`
-    leaves out stays out. Trained weights come from the float32 master copies.
+    leaves out stays out. Trained weights come from the float32 master copies, gathered one file at a time.
+
+    Raises:
+        UserError: a trained weight is in none of the files.
     """
-    weights = _gather_trained(engine)
-    if dist.get_rank():
-        return
     from safetensors import safe_open
     from safetensors.torch import save_file
 
+    first = dist.get_rank() == 0
+    named = engine.module.policy.named_parameters(remove_duplicate=False)
+    trained = {name: parameter for name, parameter in named if parameter.requires_grad}
+    written: set[int] = set()
     target.mkdir(parents=True, exist_ok=True)
-    written: set[str] = set()
     for path in sorted(path for path in source.iterdir() if path.is_file()):
         if path.suffix != ".safetensors":
-            shutil.copyfile(path, target / path.name)
+            if first:
+                shutil.copyfile(path, target / path.name)
             continue
         with safe_open(path, framework="pt") as file:
-            metadata = file.metadata()
-            tensors: dict[str, Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        for name in tensors.keys() & weights.keys():
-            # Tied names share a tensor, which safetensors would refuse to write twice.
-            tensors[name] = weights[name].to(tensors[name].dtype, copy=True)
-        written |= tensors.keys() & weights.keys()
-        save_file(tensors, target / path.name, metadata=metadata or {"format": "pt"})
-    # Of names that share a tensor one may be absent.
-    lost = {name for name in weights if not any(weights[other] is weights[name] for other in written)}
+            names = sorted(file.keys())
+            tensors: dict[str, Tensor] = {name: file.get_tensor(name) for name in names} if first else {}
+            metadata = file.metadata() or {"format": "pt"}
+        for name in names:
+            if name in trained:
+                written.add(id(trained[name]))
+                full = _gather(trained[name])
+                if first:
+                    tensors[name] = full.to(tensors[name].dtype)
+        if first:
+            save_file(tensors, target / path.name, metadata=metadata)
+    lost = [name for name, parameter in trained.items() if id(parameter) not in written]
     if lost:
-        raise UserError(f"{source}: its safetensors files lack the trained weights {', '.join(sorted(lost)[:5])}.")
+        raise UserError(f"{source}: its safetensors files lack the trained weights {', '.join(lost[:5])}.")
 
 
-def _gather_trained(engine: Any) -> dict[str, Tensor]:
-    """The trained weights in float32 under their HF names, on rank 0; tied names share one tensor."""
+def _gather(parameter: Tensor) -> Tensor:
+    """A whole parameter in float32, from the master copies of all ranks; every rank must ask for it."""
     from deepspeed.utils import safe_get_full_fp32_param
 
-    gathered: dict[int, Tensor] = {}
-    weights: dict[str, Tensor] = {}
-    for name, parameter in engine.module.policy.named_parameters(remove_duplicate=False):
-        if not parameter.requires_grad:
-            continue
-        if id(parameter) not in gathered:
-            full = safe_get_full_fp32_param(parameter)  # a collective: every rank takes part
-            gathered[id(parameter)] = full.detach().cpu().contiguous() if dist.get_rank() == 0 else torch.empty(0)
-        weights[name] = gathered[id(parameter)]
-    return weights
+    full: Tensor = safe_get_full_fp32_param(parameter).detach().cpu().contiguous()
+    return full
