@@ -146,11 +146,44 @@ def mbpp_programs() -> Iterator[dict[str, Any]]:
                 }
 
 
+# What LeetCode gives to every program, and how the data set's tests write lists and trees.
+LEETCODE_NODES = """
+class ListNode:
+    def __init__(self, val=0, next=None):
+        self.val, self.next = val, next
+class TreeNode:
+    def __init__(self, val=0, left=None, right=None):
+        self.val, self.left, self.right = val, left, right
+def list_node(values):
+    head = None
+    for value in reversed(values):
+        head = ListNode(value, head)
+    return head
+def tree_node(values):
+    nodes = [None if value is None else TreeNode(value) for value in values]
+    waiting = nodes[::-1]
+    root = waiting.pop() if waiting else None
+    for node in nodes:
+        if node is not None:
+            if waiting: node.left = waiting.pop()
+            if waiting: node.right = waiting.pop()
+    return root
+def is_same_list(a, b):
+    while a and b and a.val == b.val:
+        a, b = a.next, b.next
+    return a is None and b is None
+def is_same_tree(a, b):
+    if a is None or b is None:
+        return a is b
+    return a.val == b.val and is_same_tree(a.left, b.left) and is_same_tree(a.right, b.right)
+"""
+
+
 def leetcode_references() -> Iterator[dict[str, Any]]:
     """LeetCodeDataset's reference solutions with their own `check` appended."""
     for index, row in enumerate(_json("rllm/train_code_leetcodedataset_1890.json")):
         tests = literal(row["tests"])["functional"]
-        yield {"id": index, "code": f"{row['completion']}\n\n{tests}", "tests": _stdin_of_nothing()}
+        yield {"id": index, "code": f"{LEETCODE_NODES}\n{row['completion']}\n\n{tests}", "tests": _stdin_of_nothing()}
 
 
 def primeintellect_solutions() -> Iterator[dict[str, Any]]:

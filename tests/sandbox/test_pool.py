@@ -56,7 +56,8 @@ def test_a_program_that_closes_its_input_passes_every_test(real: Grader, reading
 
 
 def test_output_buffered_by_the_program_itself_is_there_at_exit(real: Grader) -> None:
-    code = "import sys, io, os, atexit\nbuffer = io.BytesIO()\nsys.stdout = io.TextIOWrapper(buffer, write_through=True)\n"
+    code = "import sys, io, os, atexit\nbuffer = io.BytesIO()\n"
+    code += "sys.stdout = io.TextIOWrapper(buffer, write_through=True)\n"
     code += f"atexit.register(lambda: os.write(1, buffer.getvalue()))\n{ADD}"
     assert _one(real, code)["verdict"] == "AC"
     assert _one(real, ADD.replace("print(a + b)", "out = open(1, 'w')\nout.write(str(a + b))"))["verdict"] == "AC"
