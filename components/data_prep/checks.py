@@ -34,6 +34,7 @@ def check(problem: Problem, source: Source, data: DataConfig) -> tuple[Problem, 
     Raises:
         Reject: the first filter that fails.
     """
+    problem = check_text(problem)
     number = str(problem.metadata.get("question_id", ""))
     if number in source.excluded or problem.problem_id in source.excluded:
         raise Reject("known_bad", f"listed in {source.config.exclude}")
@@ -46,6 +47,24 @@ def check(problem: Problem, source: Source, data: DataConfig) -> tuple[Problem, 
     if not any(test.public for test in problem.tests):
         problem = replace(problem, tests=mark_shown(problem.question, problem.tests))
     return replace(problem, comparator=choose_comparator(problem, data)), split
+
+
+def check_text(problem: Problem) -> Problem:
+    """Refuse text that has no UTF-8 form, half of a surrogate pair; references with such are left out."""
+    texts = [problem.problem_id, problem.question, problem.starter_code, problem.fn_name or ""]
+    texts += [problem.difficulty, problem.platform, problem.contest_date or ""]
+    texts += [text for test in problem.tests for text in (test.input, test.output)]
+    if bad := next((text for text in texts if not _is_unicode(text)), None):
+        raise Reject("bad_value", f"half of a surrogate pair in {bad[:60]!r}")
+    return replace(problem, reference_solutions=[code for code in problem.reference_solutions if _is_unicode(code)])
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def split_of(problem: Problem, source: Source, data: DataConfig) -> str:
@@ -107,7 +126,7 @@ def check_function(problem: Problem) -> Problem:
             raise Reject("mixed_test_kinds", f"starter_code asks for {signature.name}(), the tests write to stdin")
         return replace(problem, fn_name=None)
     name = problem.fn_name or (signature.name if signature else None)
-    if not name:
+    if not name or not name.isidentifier():
         raise Reject("no_function_name", "function tests, but no fn_name, metadata.func_name or starter_code")
     if signature and signature.name == name:
         for i, test in enumerate(problem.tests):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,6 +13,8 @@ from components.data_prep.rows import Reject
 
 DEFAULT_TIME_S = 6.0
 DEFAULT_MEMORY_MB = 1024
+MAX_TIME_S = 30.0
+MAX_MEMORY_MB = 4096
 _FENCE = re.compile(r"^\s*```[ \t]*(\w*)[^\n]*\n(.*?)\n?```\s*$", re.DOTALL)
 _STDIN_TYPES = {"", "stdin", "stdin_stdout"}
 _FUNCTION_TYPES = {"functional", "function_call", "function"}
@@ -40,6 +41,11 @@ def text_of(value: Any, key: str) -> str:
     if isinstance(value, Sequence) and all(isinstance(line, str | int | float) for line in value):
         return "\n".join(str(line) for line in value)
     raise Reject("bad_tests", f"{key}: {type(value).__name__} is not text")
+
+
+def text_or_none(value: Any) -> str | None:
+    """Text that is there; None for anything else."""
+    return value if isinstance(value, str) and value else None
 
 
 def as_list(value: Any, key: str) -> list[Any]:
@@ -189,9 +195,9 @@ def _value(value: Any, key: str) -> Any:
         raise Reject("bad_tests", f"{key}: not JSON ({value[:60]!r})") from None
 
 
-def fenced_code(text: str | None) -> str | None:
+def fenced_code(text: Any) -> str | None:
     """The program of a fenced block labelled Python; text without a fence is the program. None: not Python."""
-    if text is None:
+    if not isinstance(text, str):
         return None
     match = _FENCE.match(text)
     if match is None:
@@ -202,30 +208,40 @@ def fenced_code(text: str | None) -> str | None:
 def first_number(value: Any) -> float | None:
     """The number in "2.0 seconds", 2, or None; a number that is not above 0 counts as absent."""
     if isinstance(value, str):
-        match = re.search(r"\d+(?:\.\d+)?", value)
+        match = re.search(r"\d+(?:\.\d+)?", value[:100])
         value = float(match[0]) if match else None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e15:
         return None
     return float(value)
 
 
+def seconds(value: Any) -> float | None:
+    """The time in "2.0 seconds", "1500 ms" or a plain number of seconds."""
+    number = first_number(value)
+    if number is None:
+        return None
+    return number / 1000 if isinstance(value, str) and re.search(r"\d\s*m(?:s|illi)", value) else number
+
+
 def megabytes(value: Any) -> float | None:
-    """The size in "256.0 megabytes", "262144 KB" or a plain number of megabytes, in MB."""
+    """The size in "256.0 megabytes", "262144 KB", "268435456 bytes" or a plain number of megabytes."""
     number = first_number(value)
     if number is None:
         return None
     text = value.lower() if isinstance(value, str) else ""
-    scale = 1 / 1024 if "kilo" in text or "kb" in text else 1024 if "giga" in text or "gb" in text else 1
-    return number / (1 << 20) if text.endswith(" bytes") else number * scale
+    if re.search(r"\d\s*b(?:ytes?)?\b", text):
+        return number / (1 << 20)
+    return (
+        number / 1024 if "kilo" in text or "kb" in text else number * 1024 if "giga" in text or "gb" in text else number
+    )
 
 
-def limits(time_s: Any, memory_mb: float | None) -> dict[str, Any]:
+def limits(time_limit: Any, memory_mb: float | None) -> dict[str, Any]:
     """The limits of a problem row from the stated ones, which were set for compiled languages.
 
-    Stated limits only raise the defaults; the stated values themselves are kept in the metadata.
+    Stated limits only raise the defaults, and not beyond what a test is worth; the stated values themselves are kept
+    in the metadata.
     """
-    stated = first_number(time_s)
-    return {
-        "time_limit_s": max(DEFAULT_TIME_S, stated or 0.0),
-        "memory_limit_mb": int(max(DEFAULT_MEMORY_MB, memory_mb or 0.0)),
-    }
+    time_s = max(DEFAULT_TIME_S, seconds(time_limit) or 0.0)
+    memory = max(DEFAULT_MEMORY_MB, memory_mb or 0.0)
+    return {"time_limit_s": min(time_s, MAX_TIME_S), "memory_limit_mb": int(min(memory, MAX_MEMORY_MB))}

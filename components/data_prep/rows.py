@@ -74,8 +74,6 @@ class Entry:
     """Which version of a problem its statement says it is; see `sketch.version_of`."""
     references: int
     """How many reference solutions it came with."""
-    trusted: bool
-    """Stays without a reference."""
     variants: int = 1
     """How many readings its tests have; see `verify.read_as`."""
     reason: str = ""

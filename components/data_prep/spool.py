@@ -134,7 +134,6 @@ def _entry(problem: Problem, source: Source, split: str, file: str, row: int, ch
         shingles=sketch.shingles(sketch.words(sketch.body(problem.question))),
         version=sketch.version_of(problem.question),
         references=len(problem.reference_solutions),
-        trusted=source.config.trusted or split == "test",
         variants=2 if problem.metadata.get("wrapped_outputs") else 1,
     )
 

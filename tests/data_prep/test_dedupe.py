@@ -18,7 +18,7 @@ WORDS = [f"w{i}" for i in range(400)]
 def entry(name: str, text: str, split: str = "train", tests: str = "") -> Entry:
     statement, shingles = sketch.statement_hash(sketch.words(text)), sketch.shingles(sketch.words(sketch.body(text)))
     version = sketch.version_of(text)
-    return Entry(name, "taco", split, "f", 0, 0, 0, name, statement, tests or name, shingles, version, 1, False)
+    return Entry(name, "taco", split, "f", 0, 0, 0, name, statement, tests or name, shingles, version, 1)
 
 
 def sentence(seed: int, length: int = 120) -> list[str]:

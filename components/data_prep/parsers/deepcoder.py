@@ -18,6 +18,7 @@ from components.data_prep.normalize import (
     need,
     tests_from_cases,
     tests_from_columns,
+    text_or_none,
 )
 from components.data_prep.rows import Source
 
@@ -35,7 +36,9 @@ def parse(row: Mapping[str, Any], source: Source, ordinal: int) -> Problem:
     if isinstance(tests_value, Mapping):
         tests, fn_name, wrapped = tests_from_columns(tests_value, "tests")
     else:
-        tests, fn_name, wrapped = tests_from_cases(as_list(tests_value, "tests"), "tests", details.get("func_name"))
+        tests, fn_name, wrapped = tests_from_cases(
+            as_list(tests_value, "tests"), "tests", text_or_none(details.get("func_name"))
+        )
     number = str(row.get("question_id") or ordinal)
     given = [fenced_code(str(text)) for text in as_list(row.get("solutions"), "solutions")]
     date = row.get("contest_date")

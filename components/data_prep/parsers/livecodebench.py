@@ -7,7 +7,7 @@ from typing import Any
 
 from components.core.schema import Problem
 from components.data_prep.literals import decode_private_tests
-from components.data_prep.normalize import as_dict, as_list, limits, need, tests_from_cases
+from components.data_prep.normalize import as_dict, as_list, limits, need, tests_from_cases, text_or_none
 from components.data_prep.rows import Reject, Source
 
 
@@ -24,7 +24,9 @@ def parse(row: Mapping[str, Any], source: Source, ordinal: int) -> Problem:
         hidden = decode_private_tests(hidden, "private_test_cases") if hidden.strip() else []
     details = as_dict(row.get("metadata"), "metadata")
     cases = [_public(case, i) for i, case in enumerate(shown)] + as_list(hidden, "private_test_cases")
-    tests, fn_name, _ = tests_from_cases(cases, "public_test_cases + private_test_cases", details.get("func_name"))
+    tests, fn_name, _ = tests_from_cases(
+        cases, "public_test_cases + private_test_cases", text_or_none(details.get("func_name"))
+    )
     title = str(row.get("question_title") or "")
     return Problem(
         problem_id=f"{source.label}/{number}",
