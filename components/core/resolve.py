@@ -135,9 +135,9 @@ def absolute_paths(values: dict[str, Any]) -> dict[str, Any]:
         for source in sources:
             source = dict(source)
             for key in ("path", "solutions"):
-                text = source.get(key)
-                if isinstance(text, str) and Path(text).expanduser().exists():
-                    source[key] = os.path.abspath(os.path.expanduser(text))
+                path = source.get(key)
+                if isinstance(path, str) and Path(path).expanduser().exists():
+                    source[key] = os.path.abspath(os.path.expanduser(path))
             fixed.append(source)
         result["data"] = {**result["data"], "sources": fixed}
     return result

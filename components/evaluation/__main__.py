@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from components.core.errors import UserError
+from components.core.page import span
+from components.core.pairwise import Evaluated, describe, open_evaluation, read_folder, verdict_differences
 from components.core.schema import read_problems
 from components.evaluation.lcb import eval_all, grade_generations, published_samples, read_generations, submission
 from components.evaluation.numbers import summarize
 from components.evaluation.output import About, summary_markdown, write_files
-from components.evaluation.page import span
-from components.evaluation.pairwise import Evaluated, describe, open_evaluation, read_folder, verdict_differences
 from components.evaluation.samples import Graded, attach_failing_tests
 from sandbox import grade
 from sandbox.model import Mode

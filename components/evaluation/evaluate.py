@@ -7,13 +7,13 @@ from pathlib import Path
 
 from components.core.config import Config
 from components.core.errors import UserError
+from components.core.page import span
 from components.core.paths import evaluation_path
 from components.core.progress import say
 from components.core.step import Step
 from components.core.store import Pointer, Store
 from components.evaluation.numbers import headline_metrics, summarize
 from components.evaluation.output import About, write_files
-from components.evaluation.page import span
 from components.evaluation.samples import attach_failing_tests, read_graded, read_questions
 
 

@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from statistics import fmean, median
 from typing import Any
 
 import numpy as np
 
+from components.core.groupings import GROUPINGS, VERDICTS
+from components.core.statistics import Estimate, cluster_mean, cluster_ratio, pass_at_k
 from components.evaluation.samples import Graded
-from components.evaluation.statistics import Estimate, cluster_mean, cluster_ratio, pass_at_k
-
-VERDICTS = ("AC", "WA", "TLE", "MLE", "OLE", "RE", "CE", "NF", "INFRA")
-"""In the order in which tables and bars show them; sandbox/model.py says what each means."""
-
-
-def month_of(question: dict[str, Any]) -> str:
-    """`2024-08`, or `unknown` for a problem without contest date."""
-    return (question["contest_date"] or "unknown")[:7]
-
-
-GROUPINGS: dict[str, Callable[[dict[str, Any]], str]] = {
-    "difficulty": lambda question: question["difficulty"] or "unknown",
-    "platform": lambda question: question["platform"] or "unknown",
-    "source": lambda question: question["source"] or "unknown",
-    "month": month_of,
-}
-
 
 _HARDER = ("introductory", "easy", "interview", "medium", "medium_hard", "hard", "competition", "very_hard")
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from components.core import charts
+from components.core.groupings import GROUPINGS
+from components.core.page import render, span
 from components.core.schema import write_parquet
 from components.core.seeds import derive_seed
-from components.evaluation import charts
-from components.evaluation.numbers import GROUPINGS
-from components.evaluation.page import render, span
 from components.evaluation.samples import QUESTION_SCHEMA, SAMPLE_SCHEMA, Graded
 
 PAGE_PROBLEMS = 120

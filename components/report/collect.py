@@ -9,8 +9,8 @@ from typing import Any
 
 from components.core.config import Config
 from components.core.errors import UserError
+from components.core.pairwise import Evaluated, read_folder
 from components.core.store import MARKER, Pointer, Store
-from components.evaluation.pairwise import Evaluated, read_folder
 
 Curves = dict[str, list[tuple[int, float]]]
 """Metric to (optimizer steps so far, value) points in order."""

@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from components.core.errors import UserError
-from components.evaluation.page import signed
-from components.evaluation.statistics import Estimate, cluster_mean, interval, unpaired_difference
+from components.core.page import signed
+from components.core.statistics import Estimate, cluster_mean, interval, unpaired_difference
 
 _BOUNDS = (-1.0, 1.0)
 

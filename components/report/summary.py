@@ -7,9 +7,9 @@ from typing import Any
 
 from components.core.config import Config
 from components.core.errors import UserError
+from components.core.page import duration, signed, span
+from components.core.pairwise import Evaluated, gain_over
 from components.core.store import Pointer, Store
-from components.evaluation.page import duration, signed, span
-from components.evaluation.pairwise import Evaluated, gain_over
 from components.report.collect import Curves
 
 _FROM_RESULT = (

@@ -8,12 +8,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from components.core import charts
 from components.core.config import Config
+from components.core.page import render
+from components.core.pairwise import Evaluated
 from components.core.seeds import derive_seed
 from components.core.store import Pointer, Store
-from components.evaluation import charts
-from components.evaluation.page import render
-from components.evaluation.pairwise import Evaluated
 from components.report.collect import Curves
 
 BROWSER_PROBLEMS = 120

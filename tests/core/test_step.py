@@ -54,7 +54,10 @@ def test_a_killed_step_finds_its_finished_files_and_the_same_mlflow_run(config: 
 
 
 def test_a_full_disk_is_named_and_what_was_finished_stays(config: Config, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"rollout/shard-00: no space left below .*store="), step(config, tmp_path) as one:
+    with (
+        pytest.raises(UserError, match=r"rollout/shard-00: no space left below .*store="),
+        step(config, tmp_path) as one,
+    ):
         one.store.write_bytes(b"x", f"{one.where}/part")
         with open("/dev/full", "w") as full:
             full.write("x" * 100)

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from components.core.pairwise import read_folder, verdict_differences
 from components.evaluation.__main__ import main
 from components.evaluation.numbers import summarize
-from components.evaluation.pairwise import read_folder, verdict_differences
 from components.evaluation.samples import QUESTION_SCHEMA, SAMPLE_SCHEMA, Graded
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from components.evaluation.page import render
+from components.core.page import render
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = (

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from components.core.errors import UserError
+from components.core.groupings import GROUPINGS
+from components.core.page import signed, span
+from components.core.statistics import decompose_gain, mcnemar, paired_difference
 from components.core.store import open_store
-from components.evaluation.numbers import GROUPINGS
-from components.evaluation.page import signed, span
-from components.evaluation.statistics import decompose_gain, mcnemar, paired_difference
 
 
 @dataclass(frozen=True)

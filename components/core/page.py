@@ -8,7 +8,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from components.evaluation.numbers import VERDICTS
+from components.core.groupings import VERDICTS
 
 VERDICT_WORDS = {
     "AC": "accepted",

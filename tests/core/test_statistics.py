@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from components.evaluation.statistics import (
+from components.core.statistics import (
     cluster_mean,
     cluster_ratio,
     decompose_gain,

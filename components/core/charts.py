@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup, escape
 
-from components.evaluation.page import span
+from components.core.page import span
 
 Span = tuple[str, float, float, float]
 """Label, value, low, high; all but the label shares between 0 and 1."""

@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from components.evaluation import charts
+from components.core import charts
 
 
 @pytest.mark.parametrize(
