@@ -26,7 +26,7 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _profile_command(commands: argparse._SubParsersAction, name: str, text: str) -> argparse.ArgumentParser:  # type: ignore[type-arg]
+def _profile_command(commands: argparse._SubParsersAction, name: str, text: str) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text)
     parser.add_argument("--profile", default="demo", help="a name below pipelines/profiles, or a YAML file")
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="any configuration key, dotted")

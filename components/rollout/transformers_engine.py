@@ -31,6 +31,9 @@ class _RoomyLayer(DynamicLayer):
     """A layer's keys and values with room for all tokens to come, so that a step writes one token and copies none."""
 
     room = 0
+    keys: Tensor
+    values: Tensor
+    _buffers: tuple[Tensor, Tensor]
 
     def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         if not self.is_initialized:

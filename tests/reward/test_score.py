@@ -19,6 +19,7 @@ from components.core.schema import (
 from components.core.store import Pointer, Store, open_store
 from components.reward import score
 from pipelines.compile import load_profile
+from sandbox import grade
 
 ADD = Problem(
     "add",
@@ -115,16 +116,16 @@ def test_a_restart_grades_only_what_was_not_committed(
 ) -> None:
     store, dataset, sampled = rollouts(config)
     monkeypatch.setattr(score, "_PART_ROWS", 2)
-    real, seen = score.grade, []
+    seen: list[str] = []
 
     def dies(programs: Any, **options: Any) -> Any:
-        for count, verdict in enumerate(real(programs, **options)):
+        for count, verdict in enumerate(grade(programs, **options)):
             if count == 5:
                 raise KeyboardInterrupt
             yield verdict
 
     def counts(programs: Any, **options: Any) -> Any:
-        for verdict in real(programs, **options):
+        for verdict in grade(programs, **options):
             seen.append(verdict["id"])
             yield verdict
 
