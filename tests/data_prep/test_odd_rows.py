@@ -19,7 +19,7 @@ from components.data_prep.rows import RawBatch, Source
 from components.data_prep.spool import parse_batch, spooled
 from tests.data_prep.rows import lcb_function_row, lcb_row, make_config, pi_row, taco_function_row, taco_row
 
-ODD = [
+ODD: list[Any] = [
     *(None, "", 0, -1, 1.5, float("nan"), True, [], {}, [[]], [None], {"a": 1}, "[1", "{'a'", "null", "\ud800", "1"),
     *('{"inputs":[1],"outputs":[2]}', ["a"], [["a"]], [{"input": 1}], 10**30, "9" * 5000, "99999999999 gigabytes"),
 ]
