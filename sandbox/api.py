@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import Any, Self
 
+from .cores import available_cores
+from .fanout import LANES_PER_JUDGE, Fanout
 from .model import Mode
 from .pool import Pool, Settings
 from .selftest import self_test
@@ -38,9 +40,12 @@ class Grader:
             raise ValueError(f"mode={mode!r}: real or lcb")
         if workers is not None and workers < 1:
             raise ValueError(f"workers={workers}: at least 1")
-        self._pool = Pool(Settings(mode=mode, workers=workers or 0, early_exit=early_exit, landlock=landlock))
+        lanes = workers or available_cores()
+        settings = Settings(mode=mode, workers=lanes, early_exit=early_exit, landlock=landlock)
+        self._pool: Pool | Fanout
+        self._pool = Fanout(settings) if lanes > LANES_PER_JUDGE else Pool(settings)
         try:
-            self.report = self_test(self._pool)
+            self.report = self._pool.report if isinstance(self._pool, Fanout) else self_test(self._pool)
             self._refuse_if_weak(allow_weak)
         except BaseException:
             self.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import selectors
 import time
@@ -16,7 +15,7 @@ from . import compare
 from .case import Case, Outcome
 from .checker import CheckerHost
 from .host import PACKAGES, Host, HostConfig, HostError
-from .inside.lockdown import set_not_dumpable
+from .inside.lockdown import set_dumpable, set_not_dumpable
 from .model import BadProgram, HarnessError, Mode, Program, Verdict, allow_long_integers, parse_program
 from .slot import Slot, State
 
@@ -33,23 +32,30 @@ class Settings:
     """How a pool grades."""
 
     mode: Mode = "real"
-    workers: int = 0
-    """Lanes; 0 is one a core that this process may use."""
+    workers: int = 1
+    """Lanes."""
     early_exit: bool = True
     """Stop at a program's first failing test; without it `passed` counts all of them."""
     landlock: bool = True
 
 
-def available_cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0))
+NOTHING_YET = object()
+"""What an iterator of programs may answer instead of blocking."""
 
 
 class Pool:
-    """Lanes that live until `close`; grade as many streams as you like, one after another."""
+    """Lanes that live until `close`; grade as many streams as you like, one after another.
+
+    While a pool lives its process is not dumpable: a candidate of the same uid could otherwise read the expected outputs
+    out of it. Parts of its own /proc are then closed to it as well, unless it is root.
+    """
+
+    _alive = 0
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        self._open = True
+        Pool._alive += 1
         set_not_dumpable()
         allow_long_integers()
         self._selector = selectors.DefaultSelector()
@@ -61,13 +67,12 @@ class Pool:
         self._known: OrderedDict[str, Verdict] = OrderedDict()
         self._kills: OrderedDict[str, Counter[int]] = OrderedDict()
         self._checker = CheckerHost(self._new_host)
-        lanes = settings.workers or available_cores()
-        hosts = [self._new_host(with_packages=False) for _ in range(lanes)]
-        self.slots = [self._slot(host) for host in hosts]
+        self.slots: list[Slot] = []
         self._package_slots: list[Slot] = []
         try:
-            for host in hosts:
-                host.wait_ready()
+            self.slots += [self._slot(self._new_host(with_packages=False)) for _ in range(settings.workers)]
+            for slot in self.slots:
+                slot.host.wait_ready()
         except BaseException:
             self.close()
             raise
@@ -81,11 +86,16 @@ class Pool:
 
     def close(self) -> None:
         """End every process and close every descriptor."""
-        for slot in [*self.slots, *getattr(self, "_package_slots", [])]:
+        for slot in [*self.slots, *self._package_slots]:
             slot.close()
         self.slots, self._package_slots = [], []
         self._checker.close()
         self._selector.close()
+        if self._open:
+            self._open = False
+            Pool._alive -= 1
+            if not Pool._alive:
+                set_dumpable()
 
     @property
     def layers(self) -> dict[str, Any]:
@@ -94,9 +104,32 @@ class Pool:
 
     # --- the stream -------------------------------------------------------------------------------------------------
 
-    def grade(self, programs: Iterable[Any]) -> Iterator[dict[str, Any]]:
-        """Verdicts in any order, as programs are consumed; at most a lane's worth is held at a time."""
-        source = iter(programs)
+    def grade(self, programs: Iterable[Any], *, wake: int | None = None) -> Iterator[dict[str, Any]]:
+        """Verdicts in any order, as programs are consumed; at most a lane's worth is held at a time.
+
+        wake: a descriptor that becomes readable when an iterator that said NOTHING_YET has more.
+        """
+        if wake is not None:
+            self._selector.register(wake, selectors.EVENT_READ, None)
+        try:
+            yield from self._grade(iter(programs))
+        finally:
+            if wake is not None:
+                self._selector.unregister(wake)
+            if self._running:  # the consumer has left in the middle
+                self._start_anew()
+
+    def _start_anew(self) -> None:
+        """Drop all that is held, so that the next stream gets its own verdicts only."""
+        self._finished.clear()
+        self._ready.clear()
+        self._alone.clear()
+        self._running.clear()
+        for slot in self._busy():
+            slot.case = None
+            self._replace(slot, HostError("abandoned"))
+
+    def _grade(self, source: Iterator[Any]) -> Iterator[dict[str, Any]]:
         more = True
         while True:
             while more and self._wants_more():
@@ -104,6 +137,8 @@ class Pool:
                     raw = next(source)
                 except StopIteration:
                     more = False
+                    break
+                if raw is NOTHING_YET:
                     break
                 self._admit(raw)
                 yield from self._drain()
@@ -250,6 +285,8 @@ class Pool:
         due = min((slot.next_check for slot in slots), default=float("inf"))
         timeout = None if due == float("inf") else max(0.0, due - time.monotonic())
         for key, mask in self._selector.select(timeout):
+            if key.data is None:  # only to wake up
+                continue
             handler = key.data
             slot: Slot = handler.__self__
             if slot.closed:  # by an earlier event of this turn

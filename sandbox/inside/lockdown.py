@@ -76,6 +76,11 @@ def set_not_dumpable() -> None:
     _prctl(_PR_SET_DUMPABLE, 0)
 
 
+def set_dumpable() -> None:
+    """Undo set_not_dumpable, in a process that no candidate shares the machine with any more."""
+    _prctl(_PR_SET_DUMPABLE, 1)
+
+
 def die_with_parent(parent: int) -> None:
     """Have the kernel kill this process when `parent` dies; exit at once if it is dead already."""
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -148,7 +148,7 @@ def test_slow_submissions_of_judge_packages_are_over_the_limit(real: Grader) -> 
     assert {v["id"]: v["verdict"] for v in real.grade(lines)} == {line["id"]: "TLE" for line in lines}
 
 
-LEETCODE_EXPLAINED = {1616: "the reference solution fails its own check under a plain interpreter as well"}
+LEETCODE_EXPLAINED = {1616: "its paths come in the order of a set of strings, which is the hash seed's"}
 
 
 @pytest.mark.parametrize("step", [pytest.param(16, id="every 16th"), pytest.param(1, id="all", marks=pytest.mark.slow)])

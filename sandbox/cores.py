@@ -1,0 +1,28 @@
+"""How many cores this process may use: its affinity, cut by the quota of its control group, as in a pod."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+
+
+def _quota(root: Path) -> float:
+    """Cores by the control group's quota (version 2, then 1); infinity without one."""
+    try:
+        quota, period = (root / "cpu.max").read_text(encoding="ascii").split()
+        return math.inf if quota == "max" else int(quota) / int(period)
+    except (OSError, ValueError):
+        pass
+    try:
+        numbers = [
+            int((root / "cpu" / f"cpu.cfs_{name}_us").read_text(encoding="ascii")) for name in ("quota", "period")
+        ]
+    except (OSError, ValueError):
+        return math.inf
+    return numbers[0] / numbers[1] if numbers[0] > 0 else math.inf
+
+
+def available_cores(root: Path = Path("/sys/fs/cgroup")) -> int:
+    """At least 1."""
+    return max(1, math.floor(min(len(os.sched_getaffinity(0)), _quota(root))))
