@@ -35,8 +35,8 @@ def train(job: Job, report: Report) -> Outcome:
     Raises:
         UserError: the samples, the disk or the gradients forbid it.
     """
-    device = start_ranks()
     rows = read_samples((Path(rollout), Path(reward)) for rollout, reward in job.shards)
+    device = start_ranks()
     engine = build_engine(job.config, Path(job.policy) / "hf", device)
     if job.optimizer is not None:
         load_optimizer(engine, Path(job.optimizer) / "zero")

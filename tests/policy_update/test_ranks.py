@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +42,10 @@ def test_two_ranks_train_as_one_does(world: World) -> None:
 
 
 def test_a_rank_that_fails_fails_the_step_with_its_message(world: World) -> None:
-    config = world.config(ranks=2, launcher="deepspeed", train_last_layers=3)
-    with pytest.raises(UserError, match=r"train_last_layers=3, but the policy has 2 layers"):
-        world.update(config, make_samples())
+    samples = make_samples()
+    samples[2] = replace(samples[2], response_ids=[5, 6, 7], rollout_logprobs=[-1.0])
+    with pytest.raises(UserError, match="problem p0, sample 2: 1 log-probs for 3 response tokens"):
+        world.update(world.config(ranks=2, launcher="deepspeed"), samples)
 
 
 KILLED_AFTER_TWO_STEPS = """
