@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from components.core.config import RolloutConfig
 
@@ -55,6 +55,25 @@ class Engine(Protocol):
     def encode_chat(self, system: str | None, user: str) -> list[int]:
         """The prompt's token ids by the policy's chat template, ready for the answer."""
         ...
+
+
+class Chat:
+    """The part of an engine that its tokenizer does."""
+
+    _tokenizer: Any
+
+    def decode(self, token_ids: list[int]) -> str:
+        """See Engine."""
+        text: str = self._tokenizer.decode(token_ids, skip_special_tokens=True)
+        return text
+
+    def encode_chat(self, system: str | None, user: str) -> list[int]:
+        """See Engine. The template writes the BOS token where the model has one; none is added here."""
+        messages = [{"role": "system", "content": system}] if system else []
+        messages.append({"role": "user", "content": user})
+        text = self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False)
+        return ids
 
 
 def load_engine(config: RolloutConfig, policy: Path, context_length: int, seed: int) -> Engine:

@@ -18,7 +18,7 @@ from transformers.cache_utils import DynamicCache, DynamicLayer
 from transformers.utils import logging
 
 from components.core import attention
-from components.rollout.engine import Completion, Sampling, code_is_closed
+from components.rollout.engine import Chat, Completion, Sampling, code_is_closed
 
 logging.disable_progress_bar()
 
@@ -71,7 +71,7 @@ class _Row:
     finish_reason: str = ""
 
 
-class TransformersEngine:
+class TransformersEngine(Chat):
     """See `Engine`."""
 
     def __init__(self, policy: Path, dtype: str) -> None:
@@ -83,19 +83,6 @@ class TransformersEngine:
         self._model = model.to(device).eval()
         eos = self._model.generation_config.eos_token_id or self._tokenizer.eos_token_id
         self._eos = set(eos if isinstance(eos, list) else [eos])
-
-    def decode(self, token_ids: list[int]) -> str:
-        """See Engine."""
-        text: str = self._tokenizer.decode(token_ids, skip_special_tokens=True)
-        return text
-
-    def encode_chat(self, system: str | None, user: str) -> list[int]:
-        """See Engine. The template writes the BOS token where the model has one; none is added here."""
-        messages = [{"role": "system", "content": system}] if system else []
-        messages.append({"role": "user", "content": user})
-        text = self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False)
-        return ids
 
     @torch.inference_mode()
     def generate(self, prompts: list[list[int]], seeds: list[list[int]], sampling: Sampling) -> list[list[Completion]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from components.core.config import RolloutConfig
 from components.core.errors import UserError
-from components.rollout.engine import Completion, Sampling, code_is_closed
+from components.rollout.engine import Chat, Completion, Sampling, code_is_closed
 
 _CPU_SETTINGS = {
     # Even eager mode compiles the sampler's log-prob helper, which needs a C++ compiler and pays only on long runs.
@@ -19,7 +19,7 @@ _CPU_SETTINGS = {
 }
 
 
-class VllmEngine:
+class VllmEngine(Chat):
     """See `Engine`."""
 
     def __init__(self, config: RolloutConfig, policy: Path, context_length: int, seed: int) -> None:
@@ -50,19 +50,6 @@ class VllmEngine:
             **({"gpu_memory_utilization": config.gpu_memory_utilization} if on_gpu else cpu),
         )
         self._tokenizer = self._llm.get_tokenizer()
-
-    def decode(self, token_ids: list[int]) -> str:
-        """See Engine."""
-        text: str = self._tokenizer.decode(token_ids, skip_special_tokens=True)
-        return text
-
-    def encode_chat(self, system: str | None, user: str) -> list[int]:
-        """See Engine."""
-        messages = [{"role": "system", "content": system}] if system else []
-        messages.append({"role": "user", "content": user})
-        text = self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False)
-        return ids
 
     def generate(self, prompts: list[list[int]], seeds: list[list[int]], sampling: Sampling) -> list[list[Completion]]:
         """See Engine. A seed a sample: a request of its own, which shares its prompt's cached prefix."""
