@@ -15,12 +15,11 @@ def _quota(root: Path) -> float:
     except (OSError, ValueError):
         pass
     try:
-        numbers = [
-            int((root / "cpu" / f"cpu.cfs_{name}_us").read_text(encoding="ascii")) for name in ("quota", "period")
-        ]
+        old_quota = int((root / "cpu" / "cpu.cfs_quota_us").read_text(encoding="ascii"))
+        old_period = int((root / "cpu" / "cpu.cfs_period_us").read_text(encoding="ascii"))
     except (OSError, ValueError):
         return math.inf
-    return numbers[0] / numbers[1] if numbers[0] > 0 else math.inf
+    return old_quota / old_period if old_quota > 0 else math.inf
 
 
 def available_cores(root: Path = Path("/sys/fs/cgroup")) -> int:

@@ -30,10 +30,9 @@ class _Numbered(Iterator[Any]):
         if not self._lines:
             return NOTHING_YET
         number, program = json.loads(self._lines.popleft())
-        # The number comes back as the id; what is not a program has no id of its own, and is named by it all the same.
-        return (
-            program if isinstance(program, dict) else {"id": number, "unreadable": f"not an object: {program!r:.100}"}
-        )
+        if isinstance(program, dict):  # its id is the number
+            return program
+        return {"id": number, "unreadable": f"not an object: {program!r:.100}"}
 
     def _read(self) -> bool:
         try:

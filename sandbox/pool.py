@@ -46,8 +46,8 @@ NOTHING_YET = object()
 class Pool:
     """Lanes that live until `close`; grade as many streams as you like, one after another.
 
-    While a pool lives its process is not dumpable: a candidate of the same uid could otherwise read expected outputs out
-    of it. Parts of its own /proc are then closed to it as well, unless it is root.
+    While a pool lives its process is not dumpable: a candidate of the same uid could otherwise read expected outputs
+    out of it. Parts of its own /proc are then closed to it as well, unless it is root.
     """
 
     _alive = 0

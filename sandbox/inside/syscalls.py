@@ -117,7 +117,8 @@ _NR, _ARCH, _ARGS = 0, 4, 16  # offsets in struct seccomp_data
 _OPEN_WRITES = 0o1 | 0o2 | 0o100 | 0o1000 | 0o2000 | 0o20000000
 _CLONE_THREAD = 0x00010000
 _IOCTLS = (0x5401, 0x541B, 0x5451, 0x5450, 0x5421)  # TCGETS FIONREAD FIOCLEX FIONCLEX FIONBIO
-_FCNTLS = (0, 1, 2, 3, 4, 1030)  # F_DUPFD F_GETFD F_SETFD F_GETFL F_SETFL F_DUPFD_CLOEXEC
+# F_DUPFD F_GETFD F_SETFD F_GETFL F_DUPFD_CLOEXEC; not F_SETFL, whose flags would stay on the lane's memory files.
+_FCNTLS = (0, 1, 2, 3, 1030)
 
 Instruction = tuple[int, int, int, int]
 

@@ -139,6 +139,7 @@ def main(arguments: list[str]) -> None:
     config = arguments[3]
     control, stdin, stdout = (int(value) for value in arguments[:3])
     sys.argv[:] = ["sol.py"]
+    sys.orig_argv[:] = [sys.executable, "sol.py"]
     soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
     wanted = lockdown.STACK_BYTES if hard == resource.RLIM_INFINITY else min(lockdown.STACK_BYTES, hard)
     resource.setrlimit(resource.RLIMIT_STACK, (max(soft, wanted) if soft != resource.RLIM_INFINITY else wanted, hard))
