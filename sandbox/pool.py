@@ -145,7 +145,10 @@ class Pool:
             self._assign(more)
             if not self._busy() and not self._ready and not self._alone and not more:
                 break
-            self._turn()
+            if self._busy() or not (
+                self._ready or self._alone
+            ):  # else a start has failed: there is nothing to wait for
+                self._turn()
             yield from self._drain()
         yield from self._drain()
 

@@ -54,7 +54,8 @@ HACKS: dict[str, tuple[str, list[dict[str, Any]], set[str]]] = {
         "builtins.isinstance = lambda a, b: True", STDIN, {"WA", "RE"}),
     "turn the comparison over from inside": (
         "import sys\nfor m in list(sys.modules.values()):\n"
-        "    for n in ('lcb', 'match_text', 'decode', 'judge_text'):\n        if hasattr(m, n): setattr(m, n, lambda *a, **k: True)", STDIN, {"WA"}),
+        "    for n in ('lcb', 'match_text', 'decode', 'judge_text'):\n"
+        "        if hasattr(m, n): setattr(m, n, lambda *a, **k: True)", STDIN, {"WA"}),
 }  # fmt: skip
 
 

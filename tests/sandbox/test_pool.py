@@ -107,11 +107,19 @@ def test_a_lost_zygote_costs_a_retry_and_no_verdict() -> None:
         code = f"import time\ntime.sleep(0.2)\n{ADD}"
         stream = grader.grade([{"id": i, "code": f"{code}  # {i}", "tests": ADD_TESTS[:2]} for i in range(8)])
         verdicts = [next(stream)]
-        for zygote in psutil.Process().children():
-            zygote.send_signal(signal.SIGKILL)
+        for slot in grader._pool.slots:  # type: ignore[union-attr]
+            slot.host._process.kill()
         verdicts += list(stream)
     assert sorted(v["id"] for v in verdicts) == list(range(8))
     assert {v["verdict"] for v in verdicts} == {"AC"}
+
+
+def test_zygotes_lost_between_two_streams_are_replaced() -> None:
+    with Grader(workers=2) as grader:
+        for slot in grader._pool.slots:  # type: ignore[union-attr]
+            slot.host._process.kill()
+            slot.host._process.wait()
+        assert _one(grader, ADD)["verdict"] == "AC"
 
 
 def test_a_zygote_that_is_lost_again_and_again_ends_in_infra() -> None:
