@@ -140,7 +140,10 @@ class Case:
 
     def verdict(self) -> Verdict:
         """The verdict, once finished."""
-        outcome = self.failure or Outcome("AC")
+        outcome = self.failure
+        if outcome is None:
+            missing = self.passed != len(self.program.tests)
+            outcome = Outcome("INFRA", "not every test was judged") if missing else Outcome("AC")
         return Verdict(
             self.program.id,
             outcome.verdict,

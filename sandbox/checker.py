@@ -36,26 +36,31 @@ class CheckerHost:
             self._host = None
 
     def check(self, program: Program, test: Test, output: Any) -> Outcome:
-        """AC or WA by the checker's answer; INFRA if it gives none."""
+        """AC or WA by the checker's answer; INFRA if it cannot judge even the expected output."""
+        outcome = self._ask(program, test, output)
+        if outcome.verdict in ("AC", "WA", "INFRA"):
+            return outcome
+        # It failed on this output. That is the output's fault if the checker does accept the expected one: a program
+        # must not gain by writing what makes a checker raise.
+        if self._ask(program, test, test.expected).passed:
+            return Outcome("WA", f"the checker could not read the output: {outcome.verdict} {outcome.reason}")
+        return Outcome("INFRA", f"the checker failed: {outcome.verdict} {outcome.reason}")
+
+    def _ask(self, program: Program, test: Test, output: Any) -> Outcome:
+        """What the checker came to, as the verdict of a function test whose right result is True."""
         given = json.loads(test.input) if test.kind == "function" else test.input.decode("utf-8", "replace")
         arguments = json.dumps([given, output, test.expected]).encode("ascii")
-        # The answer is compared with True as any function's result is.
-        call = Test("function", arguments, True)
         source = program.options["checker"] + "\n\ndef __checked(*a):\n    return bool(check(*a))\n"
-        judged = Program(
-            None, source, (call,), "__checked", "lcb", {"wrapping": "bare"}, CHECKER_TIME_S, CHECKER_MEMORY_MB, "", ""
-        )
+        call, options = Test("function", arguments, True), {"wrapping": "bare"}
+        judged = Program(None, source, (call,), "__checked", "lcb", options, CHECKER_TIME_S, CHECKER_MEMORY_MB, "", "")
         case = Case(judged, "real", Counter(), early_exit=True)
         try:
             self._run(case)
         except HostError as error:
             self.close()
             return Outcome("INFRA", f"checker: {error}")
-        if case.failure is None:
-            return Outcome("AC")
-        if case.failure.verdict == "WA":
-            return Outcome("WA", "rejected by the checker")
-        return Outcome("INFRA", f"the checker failed: {case.failure.verdict} {case.failure.reason}")
+        verdict = case.verdict()
+        return Outcome(verdict.verdict, "rejected by the checker" if verdict.verdict == "WA" else verdict.reason)
 
     def _run(self, case: Case) -> None:
         from .slot import Slot, State
@@ -65,8 +70,9 @@ class CheckerHost:
             self._host.wait_ready()
         with selectors.DefaultSelector() as selector:
             slot = Slot(self._host, selector, self.check, lambda _: None)
-            slot.start(case)
-            while slot.state is not State.IDLE:
+            while not case.finished or slot.state is not State.IDLE:
+                if slot.state is State.IDLE:  # at first, and to repeat what came to its limit under load
+                    slot.start(case)
                 timeout = max(0.0, slot.next_check - time.monotonic()) if slot.next_check != float("inf") else None
                 for key, mask in selector.select(timeout):
                     key.data(mask)

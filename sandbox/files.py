@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
+from itertools import chain
 from typing import IO, Any, TypedDict
 
 from .api import grade
@@ -131,6 +132,10 @@ def grade_file(
         progress = _Progress(total, sys.stderr)
         stack.callback(progress.close)
         remaining = read_programs(source, done)
+        first = next(remaining, None)
+        if first is None:
+            return counts
+        remaining = chain([first], remaining)
         graded = grade(remaining, **grading) if container is None else in_container(remaining, container, **grading)
         for verdict in graded:
             _write_all(sink, json.dumps(verdict).encode("ascii") + b"\n")

@@ -33,6 +33,8 @@ _STARVED_SHARE = 0.1
 """Share of the time spent ready but without a core above which the machine is too busy to trust a limit."""
 _STARVED_LIMIT = 8
 """Multiple of the wall limit after which a run that never gets a core is given up, to be repeated alone."""
+_LARGE_SHARE = 0.7
+"""Share of its memory limit above which a child that the kernel killed has itself to blame."""
 _NEVER = float("inf")
 
 _FORGED = Outcome("RE", "the program wrote into the grader's channel")
@@ -88,6 +90,7 @@ class Slot:
         self._after_exit: Callable[[], None] = self._died
         self._status = 0
         self._child_cpu = 0.0
+        self._child_rss = 0
         self._data: socket.socket | None = None
         self._inbox = bytearray()
         self._outbox = memoryview(b"")
@@ -219,6 +222,7 @@ class Slot:
         self._drop_data()
         self._status = int(report["exit"])
         self._child_cpu = report["cpu_s"]
+        self._child_rss = int(report["rss_kb"]) << 10
         self._active().cpu_s += self._child_cpu
         self.next_check = _NEVER
         self._after_exit()
@@ -297,6 +301,8 @@ class Slot:
             outcome = Outcome("RE", f"killed by signal {number}")
         elif self._child_cpu > case.program.time_limit_s:
             outcome = Outcome("TLE", "killed at the CPU limit of the process")
+        elif self._child_rss > _LARGE_SHARE * (case.program.memory_limit_mb << 20):
+            outcome = Outcome("MLE", f"killed from outside with {self._child_rss >> 20} MiB in use")
         else:
             outcome = Outcome("INFRA", "killed from outside, perhaps for want of memory")
         self._conclude(outcome, alive=False)

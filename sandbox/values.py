@@ -134,6 +134,8 @@ def _json_key(key: Any) -> str:
 
 
 def _same_bag(result: list[Any], expected: list[Any]) -> bool:
+    if len(result) != len(expected):
+        return False
     left = list(expected)
     for item in result:
         if item not in left:

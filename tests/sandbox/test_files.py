@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.files import committed, read_programs
+from sandbox.files import committed, grade_file, read_programs
 
 ROOT = Path(__file__).resolve().parents[2]
 TEST = {"kind": "stdin", "input": "1", "output": "2"}
@@ -82,12 +83,28 @@ def test_unreadable_lines_are_infra_and_the_others_are_graded(tmp_path: Path) ->
     assert "AC 2" in words
 
 
+def test_a_terminal_gets_a_progress_bar(tmp_path: Path) -> None:
+    programs = tmp_path / "in.jsonl"
+    _write(programs, [{"id": i, "code": f"print(2)  # {i}", "tests": [TEST]} for i in range(3)])
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "sandbox", "grade", str(programs), str(tmp_path / "out.jsonl"), "--workers", "1"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    assert subprocess.run(command, cwd=ROOT, env=environment, stderr=theirs, check=False, timeout=100).returncode == 0
+    shown = os.read(ours, 1 << 16).decode()
+    os.close(theirs)
+    os.close(ours)
+    assert "#" * 30 + "] 3/3" in shown
+    assert "AC 3" in shown
+
+
 def test_a_rerun_of_a_finished_file_starts_no_grader_and_changes_nothing(tmp_path: Path) -> None:
     programs, verdicts = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     _write(programs, [{"id": 1, "code": "print(2)", "tests": [TEST]}])
     assert _start(programs, verdicts).wait(timeout=60) == 0
     before = verdicts.read_bytes()
-    assert _start(programs, verdicts).wait(timeout=60) == 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sandbox.files.grade", lambda *_, **__: pytest.fail("a grader was started"))
+        assert grade_file(str(programs), str(verdicts)) == {}
     assert verdicts.read_bytes() == before
 
 

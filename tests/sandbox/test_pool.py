@@ -154,7 +154,9 @@ def test_a_custom_checker_decides_in_a_sandbox_of_its_own(real: Grader) -> None:
     assert _one(real, factor, tests, **keys)["verdict"] == "AC"
     assert _one(real, "print(1, 2)", tests, **keys)["verdict"] == "WA"
     assert _one(real, factor, tests, comparator="checker", checker="def check(i, o, e): 1 / 0")["verdict"] == "INFRA"
-    assert _one(real, "print('x')", tests, **keys)["verdict"] == "INFRA", "a checker that raises judges nothing"
+    assert _one(real, "print('x')", tests, **keys)["verdict"] == "WA", "to make a checker raise is no way out of a 0"
+    picky = check.replace("return", "assert x != 3\n    return")
+    assert _one(real, "print('x')", tests, comparator="checker", checker=picky)["verdict"] == "INFRA"
     assert _one(real, factor, tests, comparator="checker")["verdict"] == "INFRA"
     escape = "def check(i, o, e):\n    open('/etc/passwd')\n    return True"
     assert _one(real, factor, tests, comparator="checker", checker=escape)["verdict"] == "INFRA"
