@@ -74,7 +74,9 @@ def _foreign_python() -> str | None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can take uid 65534")
-@pytest.mark.parametrize("after", [0, HARMLESS_BEFORE], ids=["alone", "streamed"])
+@pytest.mark.parametrize(
+    "after", [pytest.param(0, id="alone", marks=pytest.mark.slow), pytest.param(HARMLESS_BEFORE, id="streamed")]
+)
 def test_a_restricted_pod_contains_every_hostile_program(tmp_path: Path, after: int) -> None:
     python = _foreign_python()
     if python is None:
@@ -109,7 +111,9 @@ def container() -> ContainerSettings:
 
 
 @pytest.mark.docker
-@pytest.mark.parametrize("after", [0, HARMLESS_BEFORE], ids=["alone", "streamed"])
+@pytest.mark.parametrize(
+    "after", [pytest.param(0, id="alone"), pytest.param(HARMLESS_BEFORE, id="streamed", marks=pytest.mark.slow)]
+)
 def test_a_real_container_contains_every_hostile_program(container: ContainerSettings, after: int) -> None:
     verdicts = list(grade_in_container(_programs(after), container, workers=WORKERS))
     assert not any("weak" in verdict for verdict in verdicts)
