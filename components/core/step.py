@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import importlib
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -85,15 +87,20 @@ class Step:
     def track(self) -> Any:
         """The run's `Tracking`, opened at first use with this step's nested run."""
         if self._tracking is None:
+            before = time.time()
             from components.core.tracking import Tracking
 
             self._tracking = Tracking(self.config)
             self._run_id = self._tracking.nested(self.label)
+            if self._startup is not None:
+                self._startup += time.time() - before
         return self._tracking
 
     def ready(self) -> None:
-        """Imports and loading are over, the work begins. What went before is logged as `timing_s/startup`."""
+        """Imports and loading are over, the work begins; the time so far, and opening MLflow, are start-up."""
         self._startup = time.time() - self.started
+        # MLflow takes seconds to import: meanwhile the work, which holds no interpreter lock for long, goes on.
+        threading.Thread(target=importlib.import_module, args=["mlflow.tracking"], daemon=True).start()
 
     def artifact(self, path: Path, *, on_parent: bool = False) -> None:
         """Attach a file to this step's MLflow run, or to the parent."""
@@ -119,13 +126,14 @@ class Step:
             hashes: sha256 of files already known.
             extra: small values for later steps and the report; the points of `log_curve` join them as `curve`.
         """
+        tracking = self.track()
         now = time.time()
         self.metrics = {
             **metrics,
             "timing_s/startup": self._startup if self._startup is not None else now - self.started,
             "timing_s/total": now - self.started,
         }
-        self.track().log(self._run_id, self.metrics, 0)
+        tracking.log(self._run_id, self.metrics, 0)
         if self.curve:
             extra["curve"] = self.curve
         self.pointer = self.store.commit(
