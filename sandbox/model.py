@@ -14,6 +14,8 @@ VERDICTS = ("AC", "WA", "TLE", "MLE", "OLE", "RE", "CE", "NF", "INFRA")
 """Accepted; wrong answer; time, memory or output limit; runtime or compile error; no code or no function found;
 INFRA: the grader or the problem is at fault, so that no reward may be derived."""
 
+WRAPPINGS = ("auto", "bare", "wrapped")
+
 DEFAULT_MEMORY_MB = 512
 DEFAULT_TIME_S: dict[Mode, float] = {"real": 4.0, "lcb": 6.0}
 
@@ -159,6 +161,23 @@ def _positive(raw: Mapping[str, Any], name: str, default: float) -> float:
     return float(value)
 
 
+def _options(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """What refines the comparison."""
+    options: dict[str, Any] = {}
+    for name in ("abs_tol", "rel_tol"):
+        if raw.get(name) is not None:
+            options[name] = 0.0 if raw[name] == 0 else _positive(raw, name, 0.0)
+    if raw.get("checker") is not None:
+        if not isinstance(raw["checker"], str):
+            raise BadProgram(f"checker is {type(raw['checker']).__name__}, not source text")
+        options["checker"] = raw["checker"]
+    if raw.get("wrapping") is not None:
+        if raw["wrapping"] not in WRAPPINGS:
+            raise BadProgram(f"wrapping={raw['wrapping']!r}: one of {', '.join(WRAPPINGS)}")
+        options["wrapping"] = raw["wrapping"]
+    return options
+
+
 def parse_program(raw: Any, mode: Mode) -> Program:
     """Read a program; keys beyond the known ones are ignored, missing ones have defaults.
 
@@ -185,13 +204,10 @@ def parse_program(raw: Any, mode: Mode) -> Program:
         if len(names) != 1 or not (fn_name := names.pop()):
             raise BadProgram("function tests need one fn_name for all of them")
     time_limit = _positive(raw, "time_limit_s", DEFAULT_TIME_S[mode])
-    memory_mb = int(_positive(raw, "memory_limit_mb", DEFAULT_MEMORY_MB))
+    memory_mb = max(1, int(_positive(raw, "memory_limit_mb", DEFAULT_MEMORY_MB)))
     comparator = raw.get("comparator") or "lcb"
-    options = {name: raw[name] for name in ("checker", "abs_tol", "rel_tol", "wrapping") if raw.get(name) is not None}
-    try:
-        shared = json.dumps([fn_name, comparator, options, time_limit, memory_mb], sort_keys=True)
-    except (TypeError, ValueError) as error:
-        raise BadProgram(f"comparator options are not JSON: {error}") from None
+    options = _options(raw)
+    shared = json.dumps([fn_name, str(comparator), options, time_limit, memory_mb], sort_keys=True)
     problem = _hash_tests(tests, shared)
     own = hashlib.sha256(f"{problem}{mode}".encode())
     own.update((code or "").encode("utf-8", "surrogatepass"))

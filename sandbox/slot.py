@@ -31,7 +31,7 @@ _GREY_ZONE = 1.5
 alone, since cores and caches shared with others make the same work cost more CPU time."""
 _STARVED_SHARE = 0.1
 """Share of the time spent ready but without a core above which the machine is too busy to trust a limit."""
-_STARVED_LIMIT = 8
+_STARVED_LIMIT = 20
 """Multiple of the wall limit after which a run that never gets a core is given up, to be repeated alone."""
 _LARGE_SHARE = 0.7
 """Share of its memory limit above which a child that the kernel killed has itself to blame."""

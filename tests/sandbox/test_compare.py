@@ -208,6 +208,9 @@ def test_what_a_child_sends_is_length_capped_and_only_the_encoders_form_is_read(
             {"code": "x", "tests": [{"input": "", "output": ""}, {"fn_name": "f", "input": [], "output": 1}]},
             "stdin and function",
         ),
+        ({"code": "x", "tests": [{"input": "", "output": ""}], "abs_tol": "small"}, "positive"),
+        ({"code": "x", "tests": [{"input": "", "output": ""}], "wrapping": ["bare"]}, "wrapping"),
+        ({"code": "x", "tests": [{"input": "", "output": ""}], "checker": 3}, "source text"),
         ([], "an object"),
     ],
 )
