@@ -79,7 +79,7 @@ def run(*, config: Config, dataset: Pointer, rollouts: Pointer, output: str) -> 
         rows = _grade(step, problems, answers, function)
         if config.reward.shuffle and train:
             rows = shuffle_rewards(rows, derive_seed(config.seed, "shuffle", where))
-            _replace_parts(step, rows)
+        _put(step, rows, "rewards.parquet")
         metrics = summarize(rows)
         return step.commit(kind="rewards", rows=len(rows), metrics=metrics, rollouts=vars(rollouts))
 
@@ -98,8 +98,8 @@ def _key(row: dict[str, Any]) -> str:
 def _grade(
     step: Step, problems: dict[str, Problem], answers: dict[str, dict[str, Any]], function: RewardFunction
 ) -> list[dict[str, Any]]:
-    """Rows in the order of their keys. Those that an earlier try had committed are not graded again."""
-    folder = step.store.local_dir(step.where)
+    """Rows in the order of their keys. What an earlier try had graded lies in `graded/` and is not graded again."""
+    folder = step.store.local_dir(f"{step.where}/graded")
     rows = {_key(row): row for row in read_parquet_dir(folder, REWARD_SCHEMA)}
     progress = Progress(step.label, len(answers), "programs")
     pending: list[dict[str, Any]] = []
@@ -113,10 +113,7 @@ def _grade(
                 yield {**program, "time_limit_s": limit or program["time_limit_s"]}
 
     def flush() -> None:
-        name = f"part-{len(rows):07d}.parquet"
-        with step.store.scratch() as scratch:
-            write_parquet(scratch / name, pending, REWARD_SCHEMA)
-            step.store.put(scratch / name, f"{step.where}/{name}")
+        _put(step, pending, f"graded/part-{len(rows):07d}.parquet")
         pending.clear()
 
     todo = len(answers) - len(rows)
@@ -131,6 +128,12 @@ def _grade(
     if pending:
         flush()
     return [rows[key] for key in sorted(rows)]
+
+
+def _put(step: Step, rows: list[dict[str, Any]], name: str) -> None:
+    with step.store.scratch() as scratch:
+        write_parquet(scratch / "rows", rows, REWARD_SCHEMA)
+        step.store.put(scratch / "rows", f"{step.where}/{name}")
 
 
 def _row(answer: dict[str, Any], verdict: dict[str, Any], function: RewardFunction) -> dict[str, Any]:
@@ -160,16 +163,6 @@ def shuffle_rewards(rows: list[dict[str, Any]], seed: int) -> list[dict[str, Any
     for i, j in zip(scored, order, strict=True):
         shuffled[i]["reward"] = rows[scored[int(j)]]["reward"]
     return shuffled
-
-
-def _replace_parts(step: Step, rows: list[dict[str, Any]]) -> None:
-    """One file instead of the parts: written under the last part's name first, so that a kill loses no verdict."""
-    names = sorted(name for name in step.store.list(step.where) if name.endswith(".parquet"))
-    with step.store.scratch() as scratch:
-        write_parquet(scratch / names[-1], rows, REWARD_SCHEMA)
-        step.store.put(scratch / names[-1], f"{step.where}/{names[-1]}")
-    for name in names[:-1]:
-        step.store.delete(f"{step.where}/{name}")
 
 
 def summarize(rows: list[dict[str, Any]]) -> dict[str, float]:

@@ -136,11 +136,14 @@ def test_a_restart_grades_only_what_was_not_committed(
     pointer = score.run(config=config, dataset=dataset, rollouts=sampled, output=str(tmp_path / "out"))
     assert len(seen) == 4  # two parts of two were committed before the kill
     assert len(graded(store, pointer)) == 8
-    files = list(store.fetch(pointer).glob("*.parquet"))
+    files = list((store.fetch(pointer) / "graded").glob("*.parquet"))
     assert sum(pq.read_metadata(file).num_rows for file in files) == 8
 
 
-def test_shuffled_rewards_are_the_same_rewards_elsewhere_and_only_in_training(config: Config, tmp_path: Path) -> None:
+def test_shuffled_rewards_are_the_same_rewards_elsewhere_and_only_in_training(
+    config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(score, "_PART_ROWS", 3)
     shuffled = config.model_copy(update={"reward": config.reward.model_copy(update={"shuffle": True})})
     store, dataset, sampled = rollouts(config)
     pointer = score.run(config=shuffled, dataset=dataset, rollouts=sampled, output=str(tmp_path / "out"))
