@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import sys
 import tempfile
 import time
@@ -70,7 +71,8 @@ def run_local(values: dict[str, Any], config: Config, runner: str) -> None:
                 pipeline()
         except RuntimeError as error:
             raise UserError(f"the run stopped: {error} Start it again: it goes on where it stopped.") from error
-        print(f"\nthe whole run took {(time.monotonic() - before) / 60:.1f} min", flush=True)
+        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6  # KB to GB, of the largest child
+        print(f"\n{(time.monotonic() - before) / 60:.1f} min in all; the largest step took {peak:.1f} GB of memory")
     print_summary(config, store)
 
 
