@@ -162,12 +162,13 @@ def _random(name: str, target: Path, seed: int) -> None:
 
 
 def _from_hub(name: str, target: Path) -> None:
+    import httpx2
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
     try:
         snapshot_download(name, local_dir=target, allow_patterns=_HUB_FILES)
-    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
+    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, httpx2.HTTPError, OSError) as error:
         raise UserError(
             f"model_name={name}: not a directory here, and not to be had from the hub ({type(error).__name__}: {error})"
         ) from error

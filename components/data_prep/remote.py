@@ -66,13 +66,13 @@ def hub_revision(source: SourceConfig, key: str) -> str:
     Raises:
         UserError: there is no such data set, or the hub cannot be reached.
     """
-    import httpx
+    import httpx2
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
     try:
         return str(HfApi().dataset_info(source.path).sha)
-    except (HfHubHTTPError, HFValidationError, httpx.HTTPError, OSError) as error:
+    except (HfHubHTTPError, HFValidationError, httpx2.HTTPError, OSError) as error:
         raise UserError(
             f"{key}={source.path}: neither a local path nor a data set that the hub hands out ({error})"
         ) from error
