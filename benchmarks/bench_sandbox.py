@@ -151,8 +151,11 @@ def run_official(checkout: str, lines: list[dict[str, Any]], workers: int) -> Co
     environment = {"PYTHONPATH": str(Path(checkout).resolve()), "PATH": os.environ["PATH"]}
     done = subprocess.run(
         [sys.executable, "-c", OFFICIAL_SCRIPT, str(workers)],
-        input=json.dumps(lines), capture_output=True, text=True, check=True, env=environment,
+        input=json.dumps(lines), capture_output=True, text=True, check=False, env=environment,
     )  # fmt: skip
+    if done.returncode:
+        # Its limits are wall time: on a machine too busy it fails right programs.
+        raise RuntimeError(f"the official harness failed: {done.stderr.strip()[-300:]}")
     _, cpu, wall = next(line for line in done.stdout.splitlines() if line.startswith("RESULT")).split()
     return Cost(float(cpu), float(wall), sum(len(line["tests"]) for line in lines))
 

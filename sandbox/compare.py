@@ -67,8 +67,8 @@ def _is_written_as_float(token: str) -> bool:
 def _close(got: str, want: str, options: Mapping[str, Any]) -> bool:
     if got == want:
         return True
-    # An integer stays exact: tolerance would make 50000000000000001 equal 50000000000000000.
-    if not _is_written_as_float(want) or len(got) > 400 or len(want) > 400:
+    # Two integers stay exact: tolerance would make 50000000000000001 equal 50000000000000000.
+    if not (_is_written_as_float(want) or _is_written_as_float(got)) or len(got) > 400 or len(want) > 400:
         return False
     try:
         return close_numbers(float(got), float(want), options)
@@ -87,7 +87,7 @@ def close_numbers(got: float, want: float, options: Mapping[str, Any]) -> bool:
 
 
 def floats(output: str, expected: str, options: Mapping[str, Any]) -> bool:
-    """Tokens, with tolerance only where the expected one is written as a float."""
+    """Tokens, with tolerance only where one of the two is written as a float."""
     got, want = output.split(), expected.split()
     return len(got) == len(want) and all(_close(g, w, options) for g, w in zip(got, want, strict=True))
 

@@ -118,9 +118,9 @@ def _packages(verdict: str) -> list[dict[str, Any]]:
     for problem in realdata.problem_packages():
         tests = [{"kind": "stdin", "input": test["input"], "output": test["output"]} for test in problem["tests"]]
         tolerance = problem["float_tolerance"]
-        options: dict[str, Any] = {"comparator": "tokens"}
+        options: dict[str, Any] = {"comparator": "tokens", "memory_limit_mb": 2048}
         if tolerance not in (None, "None"):
-            options = {"comparator": "floats", "abs_tol": float(tolerance), "rel_tol": float(tolerance)}
+            options |= {"comparator": "floats", "abs_tol": float(tolerance), "rel_tol": float(tolerance)}
         for program in problem["programs"]:
             if program["path"].split("/")[1] == verdict:
                 identity = f"{problem['problem']}/{program['path']}"
