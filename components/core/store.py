@@ -12,6 +12,7 @@ import os
 import shutil
 import tempfile
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -69,7 +70,7 @@ def config_hash(values: Any) -> str:
     return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
-class Store:
+class Store(ABC):
     """The interface; `open_store` picks the implementation. A `rel` is a path relative to the root, with `/`."""
 
     root: str
@@ -88,33 +89,33 @@ class Store:
             raise UserError(f"{uri} lies outside the store {self.root}: run with store= set to the store it came from.")
         return uri[len(self.root) + 1 :]
 
+    @abstractmethod
     def put(self, local: Path, rel: str) -> None:
         """Bring one local file in under its final name, whole or not at all. The local file may be moved."""
-        raise NotImplementedError
 
+    @abstractmethod
     def read_bytes(self, rel: str) -> bytes | None:
         """The bytes of one file, or None if there is none."""
-        raise NotImplementedError
 
+    @abstractmethod
     def local_file(self, rel: str) -> Path:
         """One file as a local path, to be read only."""
-        raise NotImplementedError
 
+    @abstractmethod
     def list(self, rel: str) -> dict[str, int]:
         """Every file below a folder: its path relative to that folder, and its size in bytes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def local_dir(self, rel: str) -> Path:
         """A folder as a local path, to be read only."""
-        raise NotImplementedError
 
+    @abstractmethod
     def delete(self, rel: str) -> None:
         """Remove a folder, marker first, so that a half-deleted one is never taken for complete."""
-        raise NotImplementedError
 
+    @abstractmethod
     def free_bytes(self) -> int | None:
         """Free space, or None where there is no limit to ask for."""
-        raise NotImplementedError
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
