@@ -15,6 +15,7 @@ import random
 import sys
 import threading
 import types
+from contextlib import nullcontext, suppress
 from typing import Any
 
 from . import encode, wire
@@ -151,20 +152,20 @@ class StdinProgram:
         assert self._code is not None
         self._interpreter.reset()
         main = new_main()
+        failed = True
         try:
-            exec(self._code, vars(main))
-        except SystemExit as exit_:
-            raise_unless_success(exit_)
-        finally:
-            finish_quietly = sys.exc_info()[0] is not None
             try:
+                exec(self._code, vars(main))
+            except SystemExit as exit_:
+                raise_unless_success(exit_)
+            failed = False
+        finally:
+            # A process does this after an exception as well, which then remains what is reported.
+            with suppress(Exception) if failed else nullcontext():
                 finish()
-                # Buffers that the program itself put over fd 1 are flushed when its globals go, as at exit.
+                # Buffers that the program itself put over fd 1 are flushed when its globals go.
                 vars(main).clear()
                 sys.stdout = sys.__stdout__
-            except Exception:
-                if not finish_quietly:
-                    raise
         return b""
 
 
@@ -204,7 +205,6 @@ class FunctionProgram:
         """Call with the arguments of one test; the encoded result."""
         arguments = json.loads(payload)
         self._interpreter.reset()
-        vars(sys.modules["sol"]).setdefault("__builtins__", builtins)
         try:
             result = self._find()(*arguments)
         except SystemExit as exit_:
