@@ -132,7 +132,7 @@ def build(profile: dict[str, Any], config: Config) -> Any:
         ).set_caching_options(False)
         shared = {"config": prepared.outputs["config"], "dataset": prepared.outputs["dataset"]}
         policies = [prepared.outputs["policy"]]
-        last = evaluation(policy=policies[0], label=labels[0], **shared).set_display_name("evaluate base")
+        evaluations = [evaluation(policy=policies[0], label=labels[0], **shared).set_display_name("evaluate base")]
         for number, stage in enumerate(stages, start=1):
             for iteration in range(stage.iterations):
                 # With staleness 1 the rollout takes the policy of one update ago, so that it need not wait.
@@ -141,9 +141,14 @@ def build(profile: dict[str, Any], config: Config) -> Any:
                     sampler=sampler, policy=policies[-1], stage=number, iteration=iteration, **shared
                 ).set_display_name(f"stage {number} ({stage.name}), iteration {iteration}")
                 policies.append(done.output)
-            last = evaluation(policy=policies[-1], label=labels[number], **shared)
-            last.set_display_name(f"evaluate stage {number} ({stage.name})")
-        report(config=shared["config"], last=last.output).set_caching_options(False)
+            evaluations.append(
+                evaluation(policy=policies[-1], label=labels[number], **shared).set_display_name(
+                    f"evaluate stage {number} ({stage.name})"
+                )
+            )
+        # The report finds every evaluation in the store, so it comes after them all, not only after its input.
+        reported = report(config=shared["config"], last=evaluations[-1].output).after(*evaluations)
+        reported.set_caching_options(False)
 
     return deepcoder
 

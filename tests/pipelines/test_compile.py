@@ -44,6 +44,15 @@ def test_with_staleness_the_rollout_does_not_wait_for_the_update_before_it(tmp_p
     assert sampler_of_the_third_iteration(1) == "training-iteration"
 
 
+def test_the_report_waits_for_every_evaluation(tmp_path: Path) -> None:
+    values, config = load_profile("demo", [])
+    compile_profile(values, config, tmp_path / "p.yaml")
+    tasks = next(yaml.safe_load_all((tmp_path / "p.yaml").read_text()))["root"]["dag"]["tasks"]
+    evaluations = {name for name in tasks if name.startswith("evaluation")}
+    assert len(evaluations) == len(config.stages) + 1
+    assert evaluations <= set(tasks["report"]["dependentTasks"])
+
+
 def test_steps_never_import_each_other_and_core_imports_no_step() -> None:
     code = (
         "import sys, importlib; importlib.import_module(sys.argv[1]);"
