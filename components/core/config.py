@@ -104,6 +104,8 @@ class RolloutConfig(Section):
     """Prompts generated and committed together; a resumed chunk is the same batch."""
     dtype: Literal["float32", "bfloat16"] = "bfloat16"
     """Of the engine's weights and activations."""
+    threads: int | None = Field(None, ge=1)
+    """CPU threads of one shard's `transformers` engine; null takes all. Two shards of one thread beat one of two."""
     tensor_parallel_size: int = Field(1, ge=1)
     """GPUs one engine spans (vllm)."""
     gpu_memory_utilization: float = Field(0.8, gt=0, lt=1)

@@ -91,7 +91,7 @@ def load_engine(config: RolloutConfig, policy: Path, context_length: int, seed: 
         return VllmEngine(config, policy, context_length, seed)
     from components.rollout.transformers_engine import TransformersEngine
 
-    return TransformersEngine(policy, config.dtype)
+    return TransformersEngine(policy, config.dtype, config.threads)
 
 
 def code_is_closed(text: str) -> bool:

@@ -74,7 +74,9 @@ class _Row:
 class TransformersEngine(Chat):
     """See `Engine`."""
 
-    def __init__(self, policy: Path, dtype: str) -> None:
+    def __init__(self, policy: Path, dtype: str, threads: int | None = None) -> None:
+        if threads is not None:
+            torch.set_num_threads(threads)
         device = "cuda" if torch.cuda.is_available() else "cpu"
         self._tokenizer = AutoTokenizer.from_pretrained(policy)
         model = AutoModelForCausalLM.from_pretrained(
