@@ -132,20 +132,7 @@ class Problem:
             key: comes back as the verdict's `id`.
             code: the program, or None if the answer held none (verdict NF).
         """
-        tests: list[dict[str, Any]] = []
-        for test in self.tests:
-            if test.kind == "function":
-                # Undecodable tests are passed on as they are: the sandbox answers INFRA, never a reward.
-                tests.append(
-                    {
-                        "kind": "function",
-                        "fn_name": self.fn_name,
-                        "input": _json(test.input),
-                        "output": _json(test.output),
-                    }
-                )
-            else:
-                tests.append({"kind": "stdin", "input": test.input, "output": test.output})
+        tests = [self._sandbox_test(test) for test in self.tests]
         return {
             "id": key,
             "code": code,
@@ -155,12 +142,14 @@ class Problem:
             "memory_limit_mb": self.memory_limit_mb,
         }
 
-
-def _json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
+    def _sandbox_test(self, test: Test) -> dict[str, Any]:
+        if test.kind != "function":
+            return {"kind": "stdin", "input": test.input, "output": test.output}
+        try:
+            arguments, expected = json.loads(test.input), json.loads(test.output)
+        except ValueError:
+            arguments = expected = None  # no argument list: the sandbox answers INFRA, never a reward
+        return {"kind": "function", "fn_name": self.fn_name, "input": arguments, "output": expected}
 
 
 def write_parquet(path: Path, rows: Iterable[dict[str, Any]], schema: pa.Schema) -> int:

@@ -111,6 +111,14 @@ def test_what_the_sandbox_cannot_judge_has_no_reward(
     assert pointer.extra["metrics"]["reward/unscored"] == 8
 
 
+@pytest.mark.parametrize("test", [Test("function", "[1, 2", "3"), Test("function", "[1, 2]", "three")])
+def test_a_test_that_cannot_be_decoded_gives_no_reward_at_all(test: Test) -> None:
+    problem = Problem("add", "demo", "", [test], fn_name="add")
+    code = "def add(a, b):\n    return a + b"
+    [verdict] = grade([problem.sandbox_program("k", code)], workers=1)
+    assert verdict["verdict"] == "INFRA"
+
+
 def test_a_restart_grades_only_what_was_not_committed(
     config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
