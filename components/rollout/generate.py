@@ -16,7 +16,7 @@ from components.core.seeds import derive_seed
 from components.core.step import Step
 from components.core.store import Pointer
 from components.rollout.engine import Completion, Engine, Sampling, load_engine
-from components.rollout.select import in_shard, training_batch
+from components.rollout.select import shard_members, training_batch
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,8 @@ def _run(
             return step.pointer
         split = "train" if task.phase == "train" else "test"
         problems: list[Problem] = choose(sorted(read_problems(step.store.fetch(dataset) / split), key=_id))
-        problems = [problem for problem in problems if in_shard(problem.problem_id, shard, config.rollout.shards)]
+        mine = shard_members([problem.problem_id for problem in problems], shard, config.rollout.shards)
+        problems = [problem for problem in problems if problem.problem_id in mine]
         folder = step.store.fetch(policy) / "hf"
         engine = load_engine(config.rollout, folder, config.context_length, derive_seed(config.seed, *task.seed_path))
         prompts = [prompt_ids(engine, config, problem) for problem in problems]

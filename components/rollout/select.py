@@ -35,6 +35,7 @@ def training_batch(config: Config, problems: Sequence[T], stage: int, iteration:
     return batch
 
 
-def in_shard(problem_id: str, shard: int, shards: int) -> bool:
-    """Whether a problem belongs to a shard, by a hash of its id."""
-    return int.from_bytes(hashlib.sha256(problem_id.encode()).digest()[:8], "big") % shards == shard
+def shard_members(problem_ids: Sequence[str], shard: int, shards: int) -> set[str]:
+    """The ids that belong to a shard: every `shards`-th in the order of a hash of the id, so that shards are even."""
+    ordered = sorted(problem_ids, key=lambda name: hashlib.sha256(name.encode()).digest())
+    return set(ordered[shard::shards])

@@ -1,6 +1,6 @@
 from collections import Counter
 
-from components.rollout.select import in_shard, training_batch
+from components.rollout.select import shard_members, training_batch
 from pipelines.compile import load_profile
 
 
@@ -14,7 +14,9 @@ def test_an_epoch_gives_every_problem_once_and_no_batch_repeats_one() -> None:
     assert batches[:2] != batches[2:]
 
 
-def test_each_problem_belongs_to_exactly_one_shard() -> None:
-    owners = [[shard for shard in range(3) if in_shard(f"p{i}", shard, 3)] for i in range(300)]
-    assert all(len(owner) == 1 for owner in owners)
-    assert min(Counter(owner[0] for owner in owners).values()) > 60
+def test_each_problem_belongs_to_exactly_one_shard_and_shards_are_even() -> None:
+    problems = [f"p{i}" for i in range(40)]
+    shards = [shard_members(problems, shard, 3) for shard in range(3)]
+    assert sorted(name for shard in shards for name in shard) == sorted(problems)
+    assert sorted(len(shard) for shard in shards) == [13, 13, 14]
+    assert shards == [shard_members(problems[::-1], shard, 3) for shard in range(3)]
