@@ -20,19 +20,15 @@ def global_iteration(config: Config, stage: int, iteration: int) -> int:
 
 
 def training_batch(config: Config, problems: Sequence[T], stage: int, iteration: int) -> list[T]:
-    """The problems of one iteration: seeded epochs, each a permutation of all, cut into batches.
+    """The problems of one iteration: seeded epochs, each a permutation of all, cut into whole batches.
 
-    A batch that reaches the end of an epoch goes on in the next; with fewer problems than `batch_size` an epoch is
-    one batch, so that no problem is twice in a batch.
+    What is left at the end of an epoch waits for another one, so that no batch holds a problem twice. With fewer
+    problems than `batch_size` every batch is all of them.
     """
     size = min(config.batch_size, len(problems))
-    start = global_iteration(config, stage, iteration) * size
-    batch: list[T] = []
-    for index in range(start, start + size):
-        epoch, offset = divmod(index, len(problems))
-        order = np.random.default_rng(derive_seed(config.seed, "epoch", epoch)).permutation(len(problems))
-        batch.append(problems[int(order[offset])])
-    return batch
+    epoch, slot = divmod(global_iteration(config, stage, iteration), len(problems) // size)
+    order = np.random.default_rng(derive_seed(config.seed, "epoch", epoch)).permutation(len(problems))
+    return [problems[int(index)] for index in order[slot * size : (slot + 1) * size]]
 
 
 def shard_members(problem_ids: Sequence[str], shard: int, shards: int) -> set[str]:

@@ -1,5 +1,7 @@
 from collections import Counter
 
+import pytest
+
 from components.rollout.select import shard_members, training_batch
 from pipelines.compile import load_profile
 
@@ -12,6 +14,14 @@ def test_an_epoch_gives_every_problem_once_and_no_batch_repeats_one() -> None:
     assert Counter(p for batch in batches[:2] for p in batch) == Counter(problems)
     assert Counter(p for batch in batches[2:] for p in batch) == Counter(problems)
     assert batches[:2] != batches[2:]
+
+
+@pytest.mark.parametrize("problems", [5, 8, 11, 15, 16, 23])
+def test_no_batch_holds_a_problem_twice_whatever_their_number(problems: int) -> None:
+    _, config = load_profile("demo", ["batch_size=8", "stages=[{name: a, max_response_length: 8, iterations: 9}]"])
+    for iteration in range(9):
+        batch = training_batch(config, list(range(problems)), 1, iteration)
+        assert len(batch) == len(set(batch)) == min(8, problems)
 
 
 def test_each_problem_belongs_to_exactly_one_shard_and_shards_are_even() -> None:
