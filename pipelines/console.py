@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import io
 import sys
 import time
@@ -45,7 +46,7 @@ def quiet(log_path: Path) -> Iterator[None]:
         log_path: is appended to.
     """
     log_path.parent.mkdir(parents=True, exist_ok=True)
-    terminal = sys.stdout
+    terminal, plain_print = sys.stdout, builtins.print
     with open(log_path, "a") as log:
         stream = _Filter(log, terminal)  # type: ignore[arg-type]
         try:
@@ -54,3 +55,5 @@ def quiet(log_path: Path) -> Iterator[None]:
         except BaseException:
             terminal.write("\n".join(["", *stream.tail, "", f"the whole log: {log_path}", ""]))
             raise
+        finally:
+            builtins.print = plain_print  # kfp's local runner indents by replacing it, and loses count among threads
