@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from components.core.store import LocalStore, Pointer
-from pipelines.compile import load_profile
+from pipelines.compile import local_profile
 
 ROOT = Path(__file__).parents[2]
 
@@ -22,9 +22,12 @@ def deepcoder(store: Path) -> list[str]:
     return [sys.executable, "-m", "pipelines.cli", "run", "--profile", "micro", f"store={store}"]
 
 
-def test_a_run_that_is_killed_goes_on_where_it_stopped_and_a_finished_one_does_nothing(tmp_path: Path) -> None:
+def test_a_run_that_is_killed_goes_on_where_it_stopped_and_a_finished_one_does_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = tmp_path / "store"
-    _, config = load_profile("micro", [f"store={store}"])
+    monkeypatch.chdir(ROOT)
+    _, config = local_profile("micro", [f"store={store}"])
     run = store / "runs" / config.run
     first = subprocess.Popen(deepcoder(store), cwd=ROOT, start_new_session=True, stdout=subprocess.DEVNULL)
     waiting = run / "stage-1/iter-00/policy/_KEY"
