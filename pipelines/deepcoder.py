@@ -38,7 +38,7 @@ def configuration_key(parameter: str) -> str:
     return "rollout.temperature" if parameter == "temperature" else parameter
 
 
-def defaults(profile: dict[str, Any], config: Config) -> dict[str, Any]:
+def defaults(config: Config) -> dict[str, Any]:
     """The compiled values of the pipeline parameters; max_steps 0 stands for no limit."""
     values = config.model_dump(mode="json")
     result = {name: get(values, configuration_key(name)) for name in PARAMETERS}
@@ -53,7 +53,7 @@ def build(profile: dict[str, Any], config: Config) -> Any:
         config: the same, validated; its stages, shards and staleness shape the graph.
     """
     shards = list(range(config.rollout.shards))
-    default = defaults(profile, config)
+    default = defaults(config)
 
     @dsl.pipeline(name="training-iteration", description="Rollout and reward a shard, then one policy update.")
     def training_iteration(

@@ -56,10 +56,7 @@ def parse_overrides(pairs: list[str]) -> dict[str, Any]:
         key, equals, text = pair.partition("=")
         if not equals or not key:
             raise UserError(f"{pair!r}: write overrides as key=value, for example learning_rate=1e-6")
-        nested: Any = scalar(text)
-        for part in reversed(key.split(".")):
-            nested = {part: nested}
-        result = merge(result, nested)
+        result = merge(result, parse_nested(key, scalar(text)))
     return result
 
 

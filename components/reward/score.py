@@ -24,7 +24,7 @@ from components.core.schema import (
 )
 from components.core.seeds import derive_seed
 from components.core.step import Step
-from components.core.store import Pointer
+from components.core.store import Pointer, open_store
 from sandbox import extract_code, grade
 
 RewardFunction = Callable[[dict[str, Any], dict[str, Any]], float | None]
@@ -56,7 +56,7 @@ def is_well_formed(text: str) -> bool:
 
 def run(*, config: Config, dataset: Pointer, rollouts: Pointer, output: str) -> Pointer:
     """Grade one rollout shard; the pointer is written to `output` and carries the rollouts' pointer."""
-    where = re.sub(r"/rollout/(shard-\d+)$", r"/reward/\1", rollouts.uri.removeprefix(config_root(config)))
+    where = re.sub(r"/rollout/(shard-\d+)$", r"/reward/\1", open_store(config.store).rel(rollouts.uri))
     train = rollouts.extra["phase"] == "train"
     settings = config.reward.model_dump(
         mode="json", exclude={"workers"} if train else {"workers", "shuffle", "function"}
@@ -82,13 +82,6 @@ def run(*, config: Config, dataset: Pointer, rollouts: Pointer, output: str) -> 
         _put(step, rows, "rewards.parquet")
         metrics = summarize(rows)
         return step.commit(kind="rewards", rows=len(rows), metrics=metrics, rollouts=vars(rollouts))
-
-
-def config_root(config: Config) -> str:
-    """The prefix of every URI of this run's store."""
-    from components.core.store import open_store
-
-    return open_store(config.store).root + "/"
 
 
 def _key(row: dict[str, Any]) -> str:
