@@ -185,10 +185,15 @@ class PolicyUpdateConfig(Section):
     """Recompute activations in the backward pass."""
     offload_optimizer: bool = False
     """Keep optimizer states in CPU memory."""
-    launcher: Literal["inprocess", "deepspeed"] = "inprocess"
-    """One rank in the step's process, or one rank a GPU (or CPU rank) started with torch's launcher."""
+    launcher: Literal["inprocess", "deepspeed", "trainjob"] = "inprocess"
+    """One rank in the step's process; or one a GPU (or CPU rank) of its pod, started with torch's launcher; or those of
+    several pods, which a Kubeflow TrainJob runs."""
     ranks: int = Field(1, ge=1)
     """Ranks of one pod; with `inprocess` 1."""
+    nodes: int = Field(1, ge=1)
+    """Pods of the TrainJob; with the other launchers 1."""
+    training_runtime: str = "deepcoder-update"
+    """The TrainingRuntime that the TrainJob refers to, in the run's namespace; manifests/ installs this one."""
     max_nan_steps: int = Field(3, ge=0)
     """Steps whose gradient is not finite are skipped and counted; more than this many fail the update."""
     keep_last: int = Field(2, ge=1)
@@ -198,6 +203,8 @@ class PolicyUpdateConfig(Section):
     def _ranks_need_a_launcher(self) -> Self:
         if self.launcher == "inprocess" and self.ranks != 1:
             raise ValueError(f"policy_update.ranks={self.ranks} needs policy_update.launcher=deepspeed")
+        if self.launcher != "trainjob" and self.nodes != 1:
+            raise ValueError(f"policy_update.nodes={self.nodes} needs policy_update.launcher=trainjob")
         return self
 
 

@@ -71,7 +71,7 @@ def run(*, config: Config, policy: Pointer, rewards: list[Pointer], stage: int, 
 
 def _settings(config: Config, stage: int, iteration: int) -> dict[str, object]:
     """What the new weights depend on, besides the inputs."""
-    update = config.policy_update.model_dump(mode="json", exclude={"keep_last", "max_nan_steps"})
+    update = config.policy_update.model_dump(mode="json", exclude={"keep_last", "max_nan_steps", "training_runtime"})
     return {
         "policy_update": update,
         "learning_rate": config.learning_rate,
@@ -85,7 +85,7 @@ def _settings(config: Config, stage: int, iteration: int) -> dict[str, object]:
 def _shape(config: Config) -> dict[str, object]:
     """What optimizer state must have in common with the engine that loads it."""
     update = config.policy_update
-    return {"ranks": update.ranks, "train_last_layers": update.train_last_layers, "dtype": update.dtype}
+    return {"ranks": update.nodes * update.ranks, "train_last_layers": update.train_last_layers, "dtype": update.dtype}
 
 
 def _usable_optimizer(store: Store, config: Config, policy: Pointer) -> Pointer | None:
