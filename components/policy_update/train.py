@@ -16,12 +16,13 @@ from components.core.errors import UserError
 from components.core.progress import say
 from components.core.seeds import derive_seed
 from components.policy_update.advantages import grpo_advantages
-from components.policy_update.batching import MicroBatch, Row, collate, make_rows, mini_batches, plan
+from components.policy_update.batching import MicroBatch, mini_batches
 from components.policy_update.checkpoint import export_hf, load_optimizer, need_space, save_optimizer
 from components.policy_update.engine import build_engine, optimizer_settings, start_ranks, total
 from components.policy_update.job import Job, Outcome, Report
 from components.policy_update.losses import clipped_policy_loss, clipped_tokens, importance_weights
 from components.policy_update.metrics import TokenSums, batch_metrics, over_steps, peak_memory_gb
+from components.policy_update.passes import Passes
 from components.policy_update.rollout_io import Sample, read_samples, scored
 
 
@@ -78,6 +79,7 @@ class Update:
     def __init__(self, job: Job, engine: Any, device: torch.device, samples: Sequence[Sample]) -> None:
         self._job, self._engine, self._device, self._samples = job, engine, device, samples
         self._config = job.config.policy_update
+        self._passes = Passes(engine, samples, budget=self._config.ppo_max_token_len_per_gpu, device=device)
         self._rank, self._ranks = dist.get_rank(), dist.get_world_size()
         reward_S = torch.tensor([sample.reward for sample in samples])
         self._advantage: list[float] = grpo_advantages(
@@ -102,7 +104,8 @@ class Update:
             schedule = schedule[: max(0, job.config.max_steps - job.global_step)]
         if config.old_logprobs == "recompute" and len(schedule) > 1:
             # The first mini-batch meets the policy as it was: its own forward pass says what the old log-probs are.
-            self._recompute(sorted({index for mini in schedule[1:] for index in self._trained(mini)}))
+            # Later ones need them beforehand, on every rank, since each plan deals samples out anew.
+            self._old = self._passes.evaluate(sorted({i for mini in schedule[1:] for i in self._trained(mini)}))
         points = []
         for number, mini in enumerate(schedule):
             metrics = self._step(mini, first=number == 0)
@@ -117,35 +120,6 @@ class Update:
     def _trained(self, indices: Iterable[int]) -> list[int]:
         return [i for i in indices if self._counts(i) and self._advantage[i] and self._samples[i].response_ids]
 
-    def _micro_batches(self, indices: Sequence[int]) -> list[list[Row]]:
-        """This rank's share."""
-        budget = self._config.ppo_max_token_len_per_gpu
-        hidden = self._engine.module.policy.config.hidden_size
-        rows = make_rows(self._samples, indices, budget=budget, hidden=hidden)
-        return plan(rows, budget=budget, ranks=self._ranks)[self._rank]
-
-    def _forward(self, batch: MicroBatch) -> tuple[Tensor, Tensor]:
-        logp_N, entropy_N = self._engine(
-            batch.input_BT, batch.position_BT, batch.mask_B1TT, batch.source_N, batch.target_N, batch.temperature_N
-        )
-        return logp_N, entropy_N
-
-    @torch.no_grad()
-    def _recompute(self, indices: Sequence[int]) -> None:
-        """The log-probs of the policy before this update, for every rank: later plans deal samples out anew."""
-        own: dict[int, Tensor] = {}
-        for rows in self._micro_batches(indices):
-            batch = collate(rows, self._samples).to(self._device)
-            logp_N, _ = self._forward(batch)
-            if rows:
-                own.update(zip(batch.samples, logp_N.cpu().split(batch.lengths), strict=True))
-        parts: list[Any] = [own]
-        if self._ranks > 1:
-            parts = [None] * self._ranks
-            dist.all_gather_object(parts, own)
-        for part in parts:
-            self._old.update(part)
-
     def _step(self, mini: Sequence[int], *, first: bool) -> dict[str, float]:
         """One optimizer step."""
         start = time.monotonic()
@@ -158,8 +132,8 @@ class Update:
         if trained:
             sums = TokenSums(self._device)
             loss = torch.zeros(1, dtype=torch.float64, device=self._device)
-            for rows in self._micro_batches(trained):
-                loss += self._accumulate(rows, denominator, sums)
+            for batch in self._passes.batches(trained):
+                loss += self._accumulate(batch, denominator, sums)
             self._engine.step()
             metrics |= sums.metrics(mismatch=first or self._config.old_logprobs == "recompute")
             metrics["actor/pg_loss"] = total(loss).item()
@@ -173,12 +147,11 @@ class Update:
             "timing_s/step": seconds,
         }
 
-    def _accumulate(self, rows: Sequence[Row], denominator: int, sums: TokenSums) -> Tensor:
+    def _accumulate(self, batch: MicroBatch, denominator: int, sums: TokenSums) -> Tensor:
         """Forward and backward of one micro-batch; returns its share of the loss."""
         config = self._config
-        batch = collate(rows, self._samples).to(self._device)
-        logp_N, entropy_N = self._forward(batch)
-        if not rows:
+        logp_N, entropy_N = self._passes.forward(batch)
+        if not batch.samples:
             # Nothing left for this rank, but the others wait for its collectives: a zero that is in the graph.
             self._engine.backward(logp_N.sum() * 0.0, scale_wrt_gas=False)
             return torch.zeros(1, dtype=torch.float64, device=self._device)
