@@ -16,6 +16,23 @@ from components.policy_update.job import Job, Outcome, Report
 _POLL_S = 0.2
 
 
+def launch(job: Job, report: Report, folder: Path) -> Outcome:
+    """Run a job the way its configuration says; the one place that knows the launchers.
+
+    Args:
+        job: what to do.
+        report: hears of it.
+        folder: an empty one that every rank can reach, for the messages between the processes.
+
+    Raises:
+        UserError: a rank raised it.
+        RuntimeError: a rank failed otherwise; the message holds its traceback.
+    """
+    if job.config.policy_update.launcher == "inprocess":
+        return in_process(job, report)
+    return in_ranks(job, report, folder)
+
+
 def in_process(job: Job, report: Report) -> Outcome:
     """One rank, here."""
     from components.policy_update.train import train  # torch and DeepSpeed: seconds
@@ -24,17 +41,7 @@ def in_process(job: Job, report: Report) -> Outcome:
 
 
 def in_ranks(job: Job, report: Report, folder: Path) -> Outcome:
-    """One process a rank; what they report is passed on while they run.
-
-    Args:
-        job: what to do.
-        report: hears of it.
-        folder: for the messages between the processes.
-
-    Raises:
-        UserError: a rank raised it.
-        RuntimeError: a rank failed otherwise; the message holds its traceback.
-    """
+    """One process a rank, of this machine; what they report is passed on while they run. See `launch`."""
     job_file, events = folder / "job.json", folder / "events.jsonl"
     job.write(job_file)
     events.touch()

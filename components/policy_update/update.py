@@ -13,7 +13,7 @@ from components.core.progress import say
 from components.core.step import Step
 from components.core.store import Pointer, Store
 from components.policy_update.job import Job, Outcome
-from components.policy_update.launch import in_process, in_ranks
+from components.policy_update.launch import launch
 
 
 def run(*, config: Config, policy: Pointer, rewards: list[Pointer], stage: int, iteration: int, output: str) -> Pointer:
@@ -62,8 +62,7 @@ def run(*, config: Config, policy: Pointer, rewards: list[Pointer], stage: int, 
                 shards=shards,
                 output=str(scratch / "output"),
             )
-            in_one = config.policy_update.launcher == "inprocess"
-            outcome = in_process(job, step) if in_one else in_ranks(job, step, scratch)
+            outcome = launch(job, step, scratch)
             pointer = _commit(step, scratch / "output", outcome, f"{base}/optimizer", version)
         prune(step.store, config, stage, iteration)
         return pointer
