@@ -14,6 +14,7 @@ from torch import Tensor
 
 from components.core.config import Config, PolicyUpdateConfig
 from components.core.errors import UserError
+from components.core.light_imports import spare_transformers
 from components.policy_update.logprob import PolicyLogprobs
 
 
@@ -47,10 +48,7 @@ def _import_lightly(use_gpu: bool) -> None:
         # DeepSpeed decorates functions with torch.compile that are not used here; that alone imports inductor.
         os.environ["TORCHDYNAMO_DISABLE"] = "1"
     warnings.filterwarnings("ignore", category=FutureWarning)
-    import transformers.utils
-
-    # Only assisted generation needs scikit-learn, and the import takes more than a second.
-    transformers.utils.is_sklearn_available = lambda: False
+    spare_transformers(accelerate=True)
 
 
 def engine_settings(config: PolicyUpdateConfig, *, ranks: int, gpu: bool) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from components.core.config import RolloutConfig
+from components.core.light_imports import spare_transformers
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,7 @@ def load_engine(config: RolloutConfig, policy: Path, context_length: int, seed: 
         from components.rollout.vllm_engine import VllmEngine
 
         return VllmEngine(config, policy, context_length, seed)
+    spare_transformers(accelerate=False)
     from components.rollout.transformers_engine import TransformersEngine
 
     return TransformersEngine(policy, config.dtype, config.threads)
