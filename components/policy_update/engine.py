@@ -6,7 +6,7 @@ import logging
 import os
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 import torch.distributed as dist
@@ -15,7 +15,10 @@ from torch import Tensor
 from components.core.config import Config, PolicyUpdateConfig
 from components.core.errors import UserError
 from components.core.light_imports import spare_transformers
+from components.policy_update.critic_model import TokenValues
 from components.policy_update.logprob import PolicyLogprobs
+
+Kind = Literal["policy", "critic", "frozen"]
 
 
 def start_ranks() -> torch.device:
@@ -85,54 +88,63 @@ def engine_settings(config: PolicyUpdateConfig, *, ranks: int, gpu: bool) -> dic
     }
 
 
-def build_engine(config: Config, hf: Path, device: torch.device) -> Any:
-    """Load a policy and wrap it for training.
+def build_engine(config: Config, hf: Path, device: torch.device, kind: Kind = "policy") -> Any:
+    """Load a model and wrap it.
 
     Args:
         config: the run's configuration.
-        hf: the policy's HF directory.
+        hf: the model's HF directory.
         device: this rank's.
+        kind: a `policy` or a value model (`critic`) to train, or a `frozen` policy whose log-probs are wanted.
 
     Returns:
-        A DeepSpeed engine around `PolicyLogprobs`.
+        A DeepSpeed engine around `PolicyLogprobs` or `TokenValues`.
     """
     import deepspeed
-    from transformers import AutoConfig, AutoModelForCausalLM
+    import transformers
     from transformers.integrations import HfDeepSpeedConfig
     from transformers.utils import logging as hf_logging
 
     hf_logging.disable_progress_bar()
     update = config.policy_update
     settings = engine_settings(update, ranks=dist.get_world_size(), gpu=device.type == "cuda")
+    if kind == "critic":
+        settings["gradient_clipping"] = update.critic.grad_clip
     # While this object lives, from_pretrained shards each weight as it loads it.
     sharded_loading = HfDeepSpeedConfig(settings) if dist.get_world_size() > 1 else None
-    model_config = AutoConfig.from_pretrained(hf, local_files_only=True)
+    model_config = transformers.AutoConfig.from_pretrained(hf, local_files_only=True)
     for name, value in model_config.to_dict().items():
         # With dropout the log-probs would differ from the sampler's, and the ratio from 1.
         if ("dropout" in name or "pdrop" in name) and isinstance(value, float) and value > 0:
             setattr(model_config, name, 0.0)
     dtype = torch.bfloat16 if update.dtype == "bfloat16" else torch.float32
-    policy = AutoModelForCausalLM.from_pretrained(hf, config=model_config, dtype=dtype, local_files_only=True)
+    family = transformers.AutoModelForTokenClassification if kind == "critic" else transformers.AutoModelForCausalLM
+    model = family.from_pretrained(hf, config=model_config, dtype=dtype, local_files_only=True)
     del sharded_loading
-    freeze(policy, update.train_last_layers)
-    policy.train()
+    if kind == "frozen":
+        model.requires_grad_(False)
+        engine, *_ = deepspeed.initialize(model=PolicyLogprobs(model.eval()), config=settings)
+        return engine
+    freeze(model, update.train_last_layers)
+    model.train()
     if update.gradient_checkpointing:
-        policy.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
-    module = PolicyLogprobs(policy)
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    module = TokenValues(model) if kind == "critic" else PolicyLogprobs(model)
     trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
-    optimizer = torch.optim.AdamW(trained, **optimizer_settings(config))
+    optimizer = torch.optim.AdamW(trained, **optimizer_settings(config, kind))
     engine, *_ = deepspeed.initialize(model=module, optimizer=optimizer, config=settings)
     return engine
 
 
-def optimizer_settings(config: Config) -> dict[str, Any]:
+def optimizer_settings(config: Config, kind: Kind = "policy") -> dict[str, Any]:
     """AdamW's arguments."""
     update = config.policy_update
-    return {"lr": config.learning_rate, "betas": update.betas, "weight_decay": update.weight_decay}
+    lr = update.critic.lr if kind == "critic" else config.learning_rate
+    return {"lr": lr, "betas": update.betas, "weight_decay": update.weight_decay}
 
 
 def freeze(policy: Any, train_last_layers: int | None) -> None:
-    """Leave trainable only the last layers and the final norm; None leaves all.
+    """Leave trainable only the last layers, the final norm and a value model's head; None leaves all.
 
     The layers below need no gradient and keep no activations; embeddings and a tied head stay as they are.
     """
@@ -144,7 +156,8 @@ def freeze(policy: Any, train_last_layers: int | None) -> None:
             f"policy_update.train_last_layers={train_last_layers}, but the policy has {len(layers)} layers."
         )
     policy.requires_grad_(False)
-    for module in [*layers[-train_last_layers:], policy.base_model.norm]:
+    head = [policy.score] if hasattr(policy, "score") else []
+    for module in [*layers[-train_last_layers:], policy.base_model.norm, *head]:
         module.requires_grad_(True)
 
 

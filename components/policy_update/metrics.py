@@ -11,7 +11,8 @@ import torch.distributed as dist
 from torch import Tensor
 
 from components.policy_update.engine import total
-from components.policy_update.losses import k3_divergence, log_ratio
+from components.policy_update.kl import mismatch_k3
+from components.policy_update.losses import log_ratio
 from components.policy_update.rollout_io import Sample
 
 
@@ -83,7 +84,7 @@ class TokenSums:
             old_N - logp_N,
             low_N,
             high_N,
-            k3_divergence(start_N, generated_N),
+            mismatch_k3(start_N, generated_N),
             drift_N.exp(),
             drift_N.abs(),
             weight_N,

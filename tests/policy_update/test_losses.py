@@ -9,12 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from components.policy_update.losses import (
-    clipped_policy_loss,
-    clipped_tokens,
-    importance_weights,
-    k3_divergence,
-)
+from components.policy_update.kl import mismatch_k3
+from components.policy_update.losses import clipped_policy_loss, clipped_tokens, importance_weights
 
 GOLDEN = json.loads((Path(__file__).parent.parent / "oracles" / "policy_update.json").read_text())["losses"]
 CLIP = {"clip_low": GOLDEN["clip_low"], "clip_high": GOLDEN["clip_high"]}
@@ -78,7 +74,7 @@ def test_clip_higher_is_applied_above_and_not_below() -> None:
 
 
 def test_k3_equals_verl_and_is_never_negative() -> None:
-    k3_BT = k3_divergence(torch.tensor(GOLDEN["old"]), torch.tensor(GOLDEN["rollout"]))
+    k3_BT = mismatch_k3(torch.tensor(GOLDEN["old"]), torch.tensor(GOLDEN["rollout"]))
     torch.testing.assert_close(k3_BT, torch.tensor(GOLDEN["verl_k3"]), atol=1e-6, rtol=0)
     assert k3_BT.min() >= 0
 
@@ -86,7 +82,7 @@ def test_k3_equals_verl_and_is_never_negative() -> None:
 def test_the_mean_of_k3_is_the_divergence() -> None:
     p, q = torch.tensor([0.7, 0.2, 0.1]).double(), torch.tensor([0.5, 0.3, 0.2]).double()
     exact = (p * (p / q).log()).sum().item()
-    assert (p * k3_divergence(q.log(), p.log())).sum().item() == pytest.approx(exact)
+    assert (p * mismatch_k3(q.log(), p.log())).sum().item() == pytest.approx(exact)
 
 
 def test_importance_weights_are_truncated_and_carry_no_gradient() -> None:
