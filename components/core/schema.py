@@ -57,6 +57,11 @@ ROLLOUT_SCHEMA = pa.schema(
         ("top_p", pa.float32()),
         ("text", pa.string()),
         ("seconds", pa.float32()),
+        ("answer", pa.string()),  # what is graded and shown as the answer; null: the text
+        (
+            "loss_mask",
+            pa.list_(pa.bool_()),
+        ),  # false where the policy did not write the token; null: it wrote all
     ]
 )
 
@@ -150,6 +155,12 @@ class Problem:
         except ValueError:
             arguments = expected = None  # no argument list: the sandbox answers INFRA, never a reward
         return {"kind": "function", "fn_name": self.fn_name, "input": arguments, "output": expected}
+
+
+def graded_text(row: dict[str, Any]) -> str:
+    """The text whose program a rollout row is graded by: a turn may stand for another's answer, as a judge's does."""
+    text: str = row["text"] if row["answer"] is None else row["answer"]
+    return text
 
 
 def write_parquet(path: Path, rows: Iterable[dict[str, Any]], schema: pa.Schema) -> int:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from components.core.errors import UserError
-from components.core.schema import REWARD_SCHEMA, read_parquet_dir
+from components.core.schema import REWARD_SCHEMA, graded_text, read_parquet_dir
 from sandbox.extract import extract_code
 
 SAMPLE_SCHEMA = pa.schema(
@@ -95,7 +95,7 @@ def _last_turns(rows: Iterable[dict[str, Any]]) -> dict[tuple[str, int], dict[st
 
 def _answers(folder: Path) -> Iterator[dict[str, Any]]:
     """The rollout rows of a folder, with the number of tokens instead of the tokens."""
-    columns = ["problem_id", "sample_id", "turn", "finish_reason", "text", "response_ids"]
+    columns = ["problem_id", "sample_id", "turn", "finish_reason", "text", "answer", "response_ids"]
     for path in sorted(folder.glob("*.parquet")):
         table = pq.read_table(path, columns=columns)
         tokens = pc.list_value_length(table["response_ids"])
@@ -103,7 +103,8 @@ def _answers(folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def _sample(reward: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
-    program = extract_code(answer["text"])
+    text = graded_text(answer)
+    program = extract_code(text)
     verdict = reward["verdict"]
     return {
         **{name: reward[name] for name in SAMPLE_SCHEMA.names if name in reward},
@@ -111,7 +112,7 @@ def _sample(reward: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
         "finish_reason": answer["finish_reason"],
         "response_tokens": answer["response_tokens"],
         "program": program,
-        "excerpt": None if program else answer["text"][-_EXCERPT:],
+        "excerpt": None if program else text[-_EXCERPT:],
     }
 
 

@@ -159,15 +159,17 @@ def collate(rows: Sequence[Row], samples: Sequence[Sample]) -> MicroBatch:
             position_BT[b, end : end + shown] = torch.arange(len(prompt_ids), len(prompt_ids) + shown)
             segment_BT[b, end : end + shown] = number
             first = b * width
-            source += [first + len(prompt_ids) - 1, *range(first + end, first + end + shown)]
-            target += response_ids
-            temperature += [samples[index].temperature] * len(response_ids)
+            trained = samples[index].trained
+            before = [first + len(prompt_ids) - 1, *range(first + end, first + end + shown)]
+            source += [before[i] for i in trained]
+            target += [response_ids[i] for i in trained]
+            temperature += [samples[index].temperature] * len(trained)
             end += shown
     shared = any(len(row.samples) > 1 for row in rows)
     order = tuple(index for row in rows for index in row.samples)
     return MicroBatch(
         samples=order,
-        lengths=tuple(len(samples[index].response_ids) for index in order),
+        lengths=tuple(len(samples[index].trained) for index in order),
         input_BT=input_BT,
         position_BT=position_BT if shared else None,
         # Right padding comes after all that a real token may see, so causal attention alone keeps it out.

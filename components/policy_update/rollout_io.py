@@ -30,6 +30,14 @@ class Sample:
     reward: float | None
     """None: could not be scored."""
     policy_version: str
+    loss_mask: list[bool] | None = None
+    """One a response token: False where the policy did not write it. None: it wrote all."""
+
+    @property
+    def trained(self) -> list[int]:
+        """The positions, within the response, of the tokens that the loss is over."""
+        mask = self.loss_mask
+        return list(range(len(self.response_ids))) if mask is None else [i for i, wrote in enumerate(mask) if wrote]
 
     @property
     def group(self) -> tuple[str, str]:
@@ -76,6 +84,10 @@ def _sample(row: dict[str, Any], reward: float | None, folder: Path) -> Sample:
         raise UserError(
             f"{where}: {len(row['rollout_logprobs'])} log-probs for {len(row['response_ids'])} response tokens."
         )
+    if row["loss_mask"] is not None and len(row["loss_mask"]) != len(row["response_ids"]):
+        raise UserError(
+            f"{where}: a loss mask of {len(row['loss_mask'])} for {len(row['response_ids'])} response tokens."
+        )
     if not row["prompt_ids"]:
         raise UserError(f"{where}: the prompt has no token.")
     if row["top_p"] < 1:
@@ -95,6 +107,7 @@ def _sample(row: dict[str, Any], reward: float | None, folder: Path) -> Sample:
         truncated=row["finish_reason"] in _TRUNCATED,
         reward=reward,
         policy_version=row["policy_version"],
+        loss_mask=row["loss_mask"],
     )
 
 

@@ -118,7 +118,7 @@ class Update:
         return not (self._config.mask_truncated_samples and self._samples[index].truncated)
 
     def _trained(self, indices: Iterable[int]) -> list[int]:
-        return [i for i in indices if self._counts(i) and self._advantage[i] and self._samples[i].response_ids]
+        return [i for i in indices if self._counts(i) and self._advantage[i] and self._samples[i].trained]
 
     def _step(self, mini: Sequence[int], *, first: bool) -> dict[str, float]:
         """One optimizer step."""
@@ -126,7 +126,7 @@ class Update:
         metrics = batch_metrics([self._samples[index] for index in mini])
         trained = self._trained(mini)
         # One denominator for all ranks and micro-batches; they all know the whole mini-batch.
-        denominator = sum(len(self._samples[index].response_ids) for index in mini if self._counts(index))
+        denominator = sum(len(self._samples[index].trained) for index in mini if self._counts(index))
         metrics["actor/skipped"] = float(not trained)
         metrics["actor/lr"] = self._job.config.learning_rate
         if trained:
@@ -158,7 +158,7 @@ class Update:
         lengths = torch.tensor(batch.lengths)
         advantage_N = torch.tensor([self._advantage[i] for i in batch.samples]).repeat_interleave(lengths)
         advantage_N = advantage_N.to(self._device)
-        generated = [token for i in batch.samples for token in self._samples[i].rollout_logprobs]
+        generated = [self._samples[i].rollout_logprobs[t] for i in batch.samples for t in self._samples[i].trained]
         generated_N = torch.tensor(generated, device=self._device)
         before_N = logp_N.detach()
         if batch.samples[0] in self._old:

@@ -18,6 +18,7 @@ from components.core.schema import (
     REWARD_SCHEMA,
     ROLLOUT_SCHEMA,
     Problem,
+    graded_text,
     read_parquet_dir,
     read_problems,
     write_parquet,
@@ -30,6 +31,9 @@ from sandbox import extract_code, grade
 RewardFunction = Callable[[dict[str, Any], dict[str, Any]], float | None]
 _PART_ROWS = 256
 """Rows committed together: what a killed step loses at most."""
+
+_NOT_RUN = {"verdict": "INFRA", "passed": 0, "total": 0, "cpu_ms": 0.0, "wall_ms": 0.0}
+"""Of an answer that the rollout's wall limit cut off: says nothing of the policy, so it gets no reward."""
 
 
 def load_function(name: str) -> RewardFunction:
@@ -81,6 +85,7 @@ def run(*, config: Config, dataset: Pointer, rollouts: Pointer, output: str) -> 
             rows = shuffle_rewards(rows, derive_seed(config.seed, "shuffle", where))
         _put(step, rows, "rewards.parquet")
         metrics = summarize(rows)
+        metrics["reward/unfinished"] = float(sum(row["finish_reason"] == "unfinished" for row in answers.values()))
         return step.commit(kind="rewards", rows=len(rows), metrics=metrics, rollouts=vars(rollouts))
 
 
@@ -94,6 +99,8 @@ def _grade(
     """Rows in the order of their keys. What an earlier try had graded lies in `graded/` and is not graded again."""
     folder = step.store.local_dir(f"{step.where}/graded")
     rows = {_key(row): row for row in read_parquet_dir(folder, REWARD_SCHEMA)}
+    cut = {key: answer for key, answer in answers.items() if answer["finish_reason"] == "unfinished"}
+    rows |= {key: _row(answer, _NOT_RUN, function) for key, answer in cut.items()}
     progress = Progress(step.label, len(answers), "programs")
     pending: list[dict[str, Any]] = []
 
@@ -102,7 +109,7 @@ def _grade(
     def programs() -> Iterator[dict[str, Any]]:
         for key, answer in answers.items():
             if key not in rows:
-                program = problems[answer["problem_id"]].sandbox_program(key, extract_code(answer["text"]))
+                program = problems[answer["problem_id"]].sandbox_program(key, extract_code(graded_text(answer)))
                 yield {**program, "time_limit_s": limit or program["time_limit_s"]}
 
     def flush() -> None:
@@ -139,7 +146,7 @@ def _row(answer: dict[str, Any], verdict: dict[str, Any], function: RewardFuncti
         "role": answer["role"],
         "verdict": verdict["verdict"],
         "reward": None if infra else function(verdict, answer),
-        "well_formed": is_well_formed(answer["text"]),
+        "well_formed": is_well_formed(graded_text(answer)),
         "tests_passed": verdict["passed"],
         "tests_total": verdict["total"],
         "first_failure": None if failure is None else json.dumps(failure, default=str),

@@ -136,7 +136,7 @@ def _save(store: Store, rel: str, rows: list[dict[str, Any]], schema: Any, **ext
 
 def _rollout_row(sample: Sample) -> dict[str, Any]:
     names = ("policy_version", "problem_id", "sample_id", "turn", "role", "prompt_ids", "response_ids")
-    row = {name: getattr(sample, name) for name in (*names, "rollout_logprobs", "temperature")}
+    row = {name: getattr(sample, name) for name in (*names, "rollout_logprobs", "temperature", "loss_mask")}
     reason = "length" if sample.truncated else "stop"
     return row | {"finish_reason": reason, "top_p": 1.0, "text": "", "seconds": 0.0}
 

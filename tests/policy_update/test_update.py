@@ -195,6 +195,30 @@ def test_truncated_samples_count_in_the_baseline_but_not_in_the_loss(world: Worl
     assert metrics(masked)["response_length/clip_ratio"] == 0.25
 
 
+def test_tokens_that_the_policy_did_not_write_are_context_and_no_more(world: World) -> None:
+    # The same tokens, once as the masked opening of the answer, once as the end of the prompt.
+    samples = make_samples(longest=4)
+    opened = [
+        replace(
+            sample,
+            response_ids=[7, 9, *sample.response_ids],
+            rollout_logprobs=[0.0, 0.0, *sample.rollout_logprobs],
+            loss_mask=[False, False, *[True] * len(sample.response_ids)],
+        )
+        for sample in samples
+    ]
+    prompted = [replace(sample, prompt_ids=[*sample.prompt_ids, 7, 9]) for sample in samples]
+    masked = world.update(world.config(run_name="masked"), opened)
+    plain = world.update(world.config(run_name="plain"), prompted)
+    unmasked = world.update(world.config(run_name="unmasked"), [replace(s, loss_mask=None) for s in opened])
+    for name in ("actor/grad_norm", "actor/entropy", "sampling/mismatch_k3_kl"):
+        assert metrics(masked)[name] == pytest.approx(metrics(plain)[name], rel=1e-5)
+        assert metrics(unmasked)[name] != pytest.approx(metrics(plain)[name], rel=1e-4)  # the control
+    expected = world.weights(plain)
+    for name, tensor in world.weights(masked).items():
+        torch.testing.assert_close(tensor, expected[name], atol=1e-5, rtol=0)
+
+
 def test_a_null_reward_is_as_if_the_sample_were_not_there(world: World) -> None:
     samples = make_samples(problems=1, n=5)
     without = world.update(world.config(run_name="without"), samples[:3] + samples[4:])

@@ -47,7 +47,10 @@ def config(tmp_path: Path) -> Config:
     return load_profile("micro", overrides)[1]
 
 
-def rollouts(config: Config, phase: str = "train") -> tuple[Store, Pointer, Pointer]:
+def rollouts(
+    config: Config, phase: str = "train", changes: list[dict[str, Any]] | None = None
+) -> tuple[Store, Pointer, Pointer]:
+    """`changes`: instead of ANSWERS, an answer to `add` each, with these columns."""
     store = open_store(config.store)
     with store.scratch() as scratch:
         for split in ("train", "test"):
@@ -75,6 +78,8 @@ def rollouts(config: Config, phase: str = "train") -> tuple[Store, Pointer, Poin
         }
         for (problem, sample), (text, *_) in ANSWERS.items()
     ]
+    if changes is not None:
+        rows = [{**rows[0], "sample_id": number, **change} for number, change in enumerate(changes)]
     with store.scratch() as scratch:
         write_parquet(scratch / "c", rows, ROLLOUT_SCHEMA)
         store.put(scratch / "c", f"{where}/chunk-00000.parquet")
@@ -109,6 +114,23 @@ def test_what_the_sandbox_cannot_judge_has_no_reward(
     pointer = score.run(config=config, dataset=dataset, rollouts=sampled, output=str(tmp_path / "out"))
     assert {row["reward"] for row in graded(store, pointer).values()} == {None}
     assert pointer.extra["metrics"]["reward/unscored"] == 8
+
+
+def test_an_answer_that_was_cut_off_is_neither_run_nor_scored_and_a_turn_is_graded_by_what_it_stands_for(
+    config: Config, tmp_path: Path
+) -> None:
+    good, bad = (ANSWERS["add", sample][0] for sample in (0, 1))
+    changes = [
+        {"finish_reason": "unfinished", "text": good},
+        {"role": "judge", "text": "The second one.", "answer": good},
+        {"role": "judge", "text": good, "answer": bad},
+        {"role": "judge", "text": good, "answer": ""},
+    ]
+    store, dataset, sampled = rollouts(config, changes=changes)
+    pointer = score.run(config=config, dataset=dataset, rollouts=sampled, output=str(tmp_path / "out"))
+    found = [(row["verdict"], row["reward"]) for _, row in sorted(graded(store, pointer).items())]
+    assert found == [("INFRA", None), ("AC", 1.0), ("WA", 0.0), ("NF", 0.0)]
+    assert pointer.extra["metrics"]["reward/unfinished"] == 1
 
 
 @pytest.mark.parametrize("test", [Test("function", "[1, 2", "3"), Test("function", "[1, 2]", "three")])
