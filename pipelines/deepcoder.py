@@ -55,29 +55,29 @@ def build(profile: dict[str, Any], config: Config) -> Any:
     shards = list(range(config.rollout.shards))
     default = defaults(config)
 
-    @dsl.pipeline(name="training-iteration", description="Rollout and reward a shard, then one policy update.")
-    def training_iteration(
-        config: dsl.Input[dsl.Artifact],
-        dataset: dsl.Input[dsl.Dataset],
-        sampler: dsl.Input[dsl.Model],
-        policy: dsl.Input[dsl.Model],
-        stage: int,
-        iteration: int,
-    ) -> dsl.Model:
-        with dsl.ParallelFor(items=shards, name="shards") as shard:
+    def sample_and_grade(
+        config: Any, dataset: Any, policy: Any, stage: Any, iteration: Any, *, name: str = "shards"
+    ) -> Any:
+        """A shard's reward starts when its rollout is done, whatever the other shards do."""
+        with dsl.ParallelFor(items=shards, name=name) as shard:
             sampled = rollout(
-                config=config, dataset=dataset, policy=sampler, stage=stage, iteration=iteration, shard=shard
+                config=config, dataset=dataset, policy=policy, stage=stage, iteration=iteration, shard=shard
             )
             graded = reward(config=config, dataset=dataset, rollouts=sampled.outputs["rollouts"])
             for task in (sampled, graded):
                 task.set_caching_options(False)
-        updated = policy_update(
-            config=config,
-            policy=policy,
-            rewards=dsl.Collected(graded.outputs["rewards"]),
-            stage=stage,
-            iteration=iteration,
-        )
+        return dsl.Collected(graded.outputs["rewards"])
+
+    @dsl.pipeline(name="training-iteration", description="Rollout and reward a shard, then one policy update.")
+    def training_iteration(
+        config: dsl.Input[dsl.Artifact],
+        dataset: dsl.Input[dsl.Dataset],
+        policy: dsl.Input[dsl.Model],
+        stage: int,
+        iteration: int,
+    ) -> dsl.Model:
+        rewards = sample_and_grade(config, dataset, policy, stage, iteration)
+        updated = policy_update(config=config, policy=policy, rewards=rewards, stage=stage, iteration=iteration)
         updated.set_caching_options(False)
         return updated.outputs["new_policy"]
 
@@ -135,12 +135,25 @@ def build(profile: dict[str, Any], config: Config) -> Any:
         evaluations = [evaluation(policy=policies[0], label=labels[0], **shared).set_display_name("evaluate base")]
         for number, stage in enumerate(stages, start=1):
             for iteration in range(stage.iterations):
-                # With staleness 1 the rollout takes the policy of one update ago, so that it need not wait.
+                title = f"stage {number} ({stage.name}), iteration {iteration}"
+                where = {**shared, "stage": number, "iteration": iteration}
+                if staleness == 0:
+                    done = training_iteration(policy=policies[-1], **where).set_display_name(title)
+                    policies.append(done.output)
+                    continue
+                # The rollout takes the policy of one update ago, and so runs beside the update before its own. That
+                # needs tasks of this graph: a nested pipeline starts only when all of its inputs are there.
                 sampler = policies[max(0, len(policies) - 1 - staleness)]
-                done = training_iteration(
-                    sampler=sampler, policy=policies[-1], stage=number, iteration=iteration, **shared
-                ).set_display_name(f"stage {number} ({stage.name}), iteration {iteration}")
-                policies.append(done.output)
+                name = f"shards-{number}-{iteration}"
+                updated = policy_update(
+                    policy=policies[-1],
+                    rewards=sample_and_grade(policy=sampler, name=name, **where),
+                    config=shared["config"],
+                    stage=number,
+                    iteration=iteration,
+                ).set_display_name(title)
+                updated.set_caching_options(False)
+                policies.append(updated.outputs["new_policy"])
             evaluations.append(
                 evaluation(policy=policies[-1], label=labels[number], **shared).set_display_name(
                     f"evaluate stage {number} ({stage.name})"

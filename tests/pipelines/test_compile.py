@@ -1,6 +1,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -30,18 +31,34 @@ def test_a_graph_too_large_for_argo_is_refused_before_anything_is_written(tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_with_staleness_the_rollout_does_not_wait_for_the_update_before_it(tmp_path: Path) -> None:
-    def sampler_of_the_third_iteration(staleness: int) -> str:
-        values, config = load_profile("demo", [f"staleness={staleness}"])
-        compile_profile(values, config, tmp_path / "p.yaml")
-        tasks = next(yaml.safe_load_all((tmp_path / "p.yaml").read_text()))["root"]["dag"]["tasks"]
-        inputs = tasks["training-iteration-3"]["inputs"]["artifacts"]
-        assert inputs["policy"]["taskOutputArtifact"]["producerTask"] == "training-iteration-2"
-        producer: str = inputs["sampler"]["taskOutputArtifact"]["producerTask"]
-        return producer
+def before(tasks: dict[str, Any], name: str) -> set[str]:
+    """All tasks that must have ended before one of the same graph starts."""
+    direct = set(tasks[name].get("dependentTasks", []))
+    return direct.union(*(before(tasks, other) for other in direct))
 
-    assert sampler_of_the_third_iteration(0) == "training-iteration-2"
-    assert sampler_of_the_third_iteration(1) == "training-iteration"
+
+def test_with_staleness_a_rollout_waits_for_the_update_before_the_last_and_no_longer(tmp_path: Path) -> None:
+    values, config = load_profile("demo", ["staleness=1"])
+    compile_profile(values, config, tmp_path / "p.yaml")
+    document = next(yaml.safe_load_all((tmp_path / "p.yaml").read_text()))
+    tasks = document["root"]["dag"]["tasks"]
+    updates = [name for name in tasks if name.startswith("policy-update")]
+    loops = [name for name in tasks if name.startswith("for-loop")]
+    assert len(updates) == len(loops) == 4
+    for number, (update, loop) in enumerate(zip(updates, loops, strict=True)):
+        assert {name for name in updates if name in before(tasks, loop)} == set(updates[: max(0, number - 1)])
+        assert {loop, *updates[:number]} <= before(tasks, update)
+        # Within a shard the reward waits for its own rollout alone.
+        inner = document["components"][tasks[loop]["componentRef"]["name"]]["dag"]["tasks"]
+        assert {name.rsplit("-", 1)[0] if name[-1].isdigit() else name for name in inner} == {"rollout", "reward"}
+        assert all(len(before(inner, name)) == name.startswith("reward") for name in inner)
+
+
+def test_without_staleness_a_rollout_waits_for_the_update_before_it(tmp_path: Path) -> None:
+    values, config = load_profile("demo", ["staleness=0"])
+    compile_profile(values, config, tmp_path / "p.yaml")
+    tasks = next(yaml.safe_load_all((tmp_path / "p.yaml").read_text()))["root"]["dag"]["tasks"]
+    assert "training-iteration-2" in before(tasks, "training-iteration-3")
 
 
 def test_the_report_waits_for_every_evaluation(tmp_path: Path) -> None:
