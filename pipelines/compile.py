@@ -30,9 +30,18 @@ def load_profile(name: str, overrides: list[str]) -> tuple[dict[str, Any], Confi
     Raises:
         UserError: see `read_profile`, `parse_overrides`, `parse_config`.
     """
-    path = Path(name) if name.endswith((".yaml", ".yml")) else PROFILES / f"{name}.yaml"
-    values = merge(read_profile(path), parse_overrides(overrides))
-    return values, parse_config(values, str(path))
+    values = read_values(name, overrides)
+    return values, parse_config(values, str(profile_path(name)))
+
+
+def profile_path(name: str) -> Path:
+    """The file of a profile's name, or the path itself."""
+    return Path(name) if name.endswith((".yaml", ".yml")) else PROFILES / f"{name}.yaml"
+
+
+def read_values(name: str, overrides: list[str]) -> dict[str, Any]:
+    """A profile with overrides, as plain data, not validated."""
+    return merge(read_profile(profile_path(name)), parse_overrides(overrides))
 
 
 def compile_profile(values: dict[str, Any], config: Config, output: Path) -> dict[str, int]:
@@ -81,6 +90,6 @@ def measure(path: Path) -> dict[str, int]:
 
 def local_profile(name: str, overrides: list[str]) -> tuple[dict[str, Any], Config]:
     """As `load_profile`, with relative directories made absolute, for a run on this machine."""
-    values, _ = load_profile(name, overrides)
-    values = absolute_paths(values)
+    # A cluster's settings mean nothing here; and a step that fails here is there to be looked at, not tried again.
+    values = absolute_paths({**read_values(name, overrides), "kubernetes": {"retries": 0}})
     return values, parse_config(values, name)

@@ -5,6 +5,7 @@ Stages and iterations are loops at compile time, shards a ParallelFor at run tim
 
 # No `from __future__ import annotations` here: kfp reads the annotations as objects.
 import json
+from functools import partial
 from typing import Any
 
 from kfp import dsl
@@ -18,6 +19,7 @@ from components.policy_update.component import policy_update
 from components.report.component import report
 from components.reward.component import reward
 from components.rollout.component import rollout, rollout_eval
+from pipelines.placement import place
 
 PARAMETERS: dict[str, type] = {
     "model_name": str,
@@ -54,6 +56,7 @@ def build(profile: dict[str, Any], config: Config) -> Any:
     """
     shards = list(range(config.rollout.shards))
     default = defaults(config)
+    settle = partial(place, settings=config.kubernetes)
 
     def sample_and_grade(
         config: Any, dataset: Any, policy: Any, stage: Any, iteration: Any, *, name: str = "shards"
@@ -64,8 +67,8 @@ def build(profile: dict[str, Any], config: Config) -> Any:
                 config=config, dataset=dataset, policy=policy, stage=stage, iteration=iteration, shard=shard
             )
             graded = reward(config=config, dataset=dataset, rollouts=sampled.outputs["rollouts"])
-            for task in (sampled, graded):
-                task.set_caching_options(False)
+            settle(sampled, "rollout")
+            settle(graded, "reward")
         return dsl.Collected(graded.outputs["rewards"])
 
     @dsl.pipeline(name="training-iteration", description="Rollout and reward a shard, then one policy update.")
@@ -78,7 +81,7 @@ def build(profile: dict[str, Any], config: Config) -> Any:
     ) -> dsl.Model:
         rewards = sample_and_grade(config, dataset, policy, stage, iteration)
         updated = policy_update(config=config, policy=policy, rewards=rewards, stage=stage, iteration=iteration)
-        updated.set_caching_options(False)
+        settle(updated, "policy_update")
         return updated.outputs["new_policy"]
 
     @dsl.pipeline(name="evaluation", description="Answers to the held-out problems, graded and summed up.")
@@ -88,8 +91,8 @@ def build(profile: dict[str, Any], config: Config) -> Any:
         with dsl.ParallelFor(items=shards, name="shards") as shard:
             sampled = rollout_eval(config=config, dataset=dataset, policy=policy, label=label, shard=shard)
             graded = reward(config=config, dataset=dataset, rollouts=sampled.outputs["rollouts"])
-            for task in (sampled, graded):
-                task.set_caching_options(False)
+            settle(sampled, "rollout")
+            settle(graded, "reward")
         summed = evaluate(
             config=config,
             dataset=dataset,
@@ -97,7 +100,7 @@ def build(profile: dict[str, Any], config: Config) -> Any:
             rewards=dsl.Collected(graded.outputs["rewards"]),
             label=label,
         )
-        summed.set_caching_options(False)
+        settle(summed, "evaluate")
         return summed.outputs["evaluation"]
 
     stages = config.stages
@@ -117,6 +120,21 @@ def build(profile: dict[str, Any], config: Config) -> Any:
         experiment: str = default["experiment"],
         overrides: dict = {},  # noqa: B006  kfp needs a literal default
     ) -> None:
+        """Parameters are shown, and may be changed, when a run is made or cloned in the UI.
+
+        Args:
+            model_name: The base policy: a hub id, a directory of the pods, s3://..., or package:MODULE/FILE.gguf.
+            learning_rate: AdamW's, constant.
+            batch_size: Problems sampled an iteration; a multiple of policy_update.ppo_mini_batch_size.
+            max_steps: Optimizer steps after which updates stop; 0 runs what the stages say.
+            context_length: Tokens of prompt and answer together that the engines must hold, evaluation included.
+            temperature: Of training rollouts (rollout.temperature).
+            seed: All randomness derives from it.
+            store: Where bulk data lives: s3://bucket/prefix, or a directory on a volume that all pods mount.
+            experiment: The MLflow experiment.
+            overrides: Any other configuration key, dotted or nested, such as {"rollout.n": 16}. What shapes the graph
+                is refused: compile it anew.
+        """
         prepared = prepare_data(
             profile=json.dumps(profile),  # as text: kfp's structs have no null
             model_name=model_name,
@@ -129,7 +147,8 @@ def build(profile: dict[str, Any], config: Config) -> Any:
             store=store,
             experiment=experiment,
             overrides=overrides,
-        ).set_caching_options(False)
+        )
+        settle(prepared, "prepare_data")
         shared = {"config": prepared.outputs["config"], "dataset": prepared.outputs["dataset"]}
         policies = [prepared.outputs["policy"]]
         evaluations = [evaluation(policy=policies[0], label=labels[0], **shared).set_display_name("evaluate base")]
@@ -152,7 +171,7 @@ def build(profile: dict[str, Any], config: Config) -> Any:
                     stage=number,
                     iteration=iteration,
                 ).set_display_name(title)
-                updated.set_caching_options(False)
+                settle(updated, "policy_update")
                 policies.append(updated.outputs["new_policy"])
             evaluations.append(
                 evaluation(policy=policies[-1], label=labels[number], **shared).set_display_name(
@@ -161,7 +180,7 @@ def build(profile: dict[str, Any], config: Config) -> Any:
             )
         # The report finds every evaluation in the store, so it comes after them all, not only after its input.
         reported = report(config=shared["config"], last=evaluations[-1].output).after(*evaluations)
-        reported.set_caching_options(False)
+        settle(reported, "report")
 
     return deepcoder
 

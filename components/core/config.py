@@ -14,6 +14,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from components.core.errors import UserError
+from components.core.pods import KubernetesConfig
 from components.core.presets import apply_preset
 from components.core.store import config_hash
 
@@ -376,6 +377,7 @@ class Config(Section):
     reward: RewardConfig = RewardConfig()
     policy_update: PolicyUpdateConfig = PolicyUpdateConfig()
     evaluation: EvaluationConfig
+    kubernetes: KubernetesConfig = KubernetesConfig()
 
     @model_validator(mode="after")
     def _parts_fit_together(self) -> Self:
@@ -396,11 +398,16 @@ class Config(Section):
         names = [stage.name for stage in self.stages]
         if len(set(names)) < len(names):
             raise ValueError(f"stages: names repeat ({', '.join(names)})")
+        wrong = self.kubernetes.contradiction(self.store, self.rollout, self.policy_update)
+        if wrong:
+            raise ValueError(wrong)
         return self
 
     def hash(self) -> str:
-        """Over everything that can change a result; not where it is stored or shown."""
-        return config_hash(self.model_dump(mode="json", exclude={"run_name", "store", "experiment", "tracking_uri"}))
+        """Over everything that can change a result; not where it is stored, shown or run."""
+        return config_hash(
+            self.model_dump(mode="json", exclude={"run_name", "store", "experiment", "tracking_uri", "kubernetes"})
+        )
 
     @property
     def sampled_problems(self) -> int:

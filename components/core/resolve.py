@@ -11,7 +11,7 @@ import yaml
 from components.core.config import Config, parse_config
 from components.core.errors import UserError
 
-GRAPH_KEYS = ("stages", "staleness", "rollout.shards")
+GRAPH_KEYS = ("stages", "staleness", "rollout.shards", "kubernetes")
 """What shapes the graph: fixed when the pipeline is compiled."""
 
 
