@@ -129,7 +129,8 @@ def build_engine(config: Config, hf: Path, device: torch.device, kind: Kind = "p
     model.train()
     if update.gradient_checkpointing:
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
-    module = TokenValues(model) if kind == "critic" else PolicyLogprobs(model)
+    entropy_grad = update.entropy_coeff > 0
+    module = TokenValues(model) if kind == "critic" else PolicyLogprobs(model, entropy_grad=entropy_grad)
     trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(trained, **optimizer_settings(config, kind))
     engine, *_ = deepspeed.initialize(model=module, optimizer=optimizer, config=settings)
@@ -166,3 +167,12 @@ def total(values: Tensor, op: Any = dist.ReduceOp.SUM) -> Tensor:
     if dist.get_world_size() > 1:
         dist.all_reduce(values, op=op)
     return values.cpu()
+
+
+def gather_objects(value: Any) -> list[Any]:
+    """What every rank has, in the order of the ranks."""
+    if dist.get_world_size() == 1:
+        return [value]
+    values: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(values, value)
+    return values

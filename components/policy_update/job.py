@@ -27,7 +27,18 @@ class Job:
     shards: list[tuple[str, str]]
     """A rollout folder and its reward folder, each."""
     output: str
-    """Where `hf/` and `zero/` are written."""
+    """Where `hf/`, `zero/` and `critic/` are written."""
+    reference: str | None = None
+    """Holds `hf/` of the run's initial policy, if the update compares with it."""
+    critic: str | None = None
+    """Holds `hf/`, and `zero/` of as many ranks if that can be used; None starts a value model from the policy."""
+    history: list[dict[str, float]] = field(default_factory=list)
+    """A few numbers of earlier updates; see alarms.py."""
+
+    @property
+    def max_response_length(self) -> int:
+        """The stage's."""
+        return self.config.stages[self.stage - 1].max_response_length
 
     def write(self, path: Path) -> None:
         """Write the job for ranks that other processes run."""
@@ -52,6 +63,8 @@ class Outcome:
     """Mini-batches gone through, the skipped ones too."""
     samples: int
     metrics: dict[str, float] = field(default_factory=dict)
+    history: list[dict[str, float]] = field(default_factory=list)
+    """The job's, and this update."""
 
     def to_json(self) -> str:
         """As one line."""

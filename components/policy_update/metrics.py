@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import re
 import resource
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import torch
-import torch.distributed as dist
 from torch import Tensor
 
-from components.policy_update.engine import total
+from components.core.statistics import pass_at_k
+from components.policy_update.engine import gather_objects
+from components.policy_update.job import Job
 from components.policy_update.kl import mismatch_k3
 from components.policy_update.losses import log_ratio
 from components.policy_update.rollout_io import Sample
 
 
-def batch_metrics(samples: Sequence[Sample]) -> dict[str, float]:
-    """Rewards and lengths of the samples of one mini-batch."""
+def batch_metrics(samples: Sequence[Sample], pass_k: int) -> dict[str, float]:
+    """Rewards and lengths of samples that have been scored; `pass_k` is the k of pass@k."""
     groups: dict[tuple[str, str], list[float]] = {}
     for sample in samples:
         if sample.reward is not None:
@@ -26,7 +29,7 @@ def batch_metrics(samples: Sequence[Sample]) -> dict[str, float]:
     length_S = torch.tensor([len(sample.response_ids) for sample in samples], dtype=torch.float64)
     none = sum(max(rewards) <= 0 for rewards in groups.values())
     solved = sum(min(rewards) >= 1 for rewards in groups.values())
-    return {
+    values = {
         "critic/score/mean": float(reward_S.mean()),
         "critic/score/max": float(reward_S.max()),
         "critic/score/min": float(reward_S.min()),
@@ -40,83 +43,125 @@ def batch_metrics(samples: Sequence[Sample]) -> dict[str, float]:
         "response_length/min": float(length_S.min()),
         "response_length/clip_ratio": sum(sample.truncated for sample in samples) / len(samples),
     }
+    ended = [len(sample.response_ids) for sample in samples if not sample.truncated]
+    if ended:
+        values["response_length_terminated/mean"] = sum(ended) / len(ended)
+    for reason in sorted({sample.finish_reason for sample in samples}):
+        values[f"critic/score_by_finish/{reason}"] = _mean(
+            [float(s.reward) for s in samples if s.finish_reason == reason and s.reward is not None]
+        )
+    for k in sorted({1, pass_k}):
+        # Without samples that could not be scored a group may be smaller.
+        rates = [pass_at_k(len(r), sum(x >= 1 for x in r), k) for r in groups.values() if len(r) >= k]
+        if rates:
+            values[f"batch/pass@{k}"] = _mean(rates)
+    return values
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def advantage_metrics(advantages: Sequence[Tensor]) -> dict[str, float]:
+    """Over the tokens of answers that are in the loss; each answer's tokens are one tensor."""
+    if not advantages:
+        return {}
+    advantage_N = torch.cat(list(advantages))
+    return {
+        "critic/advantages/mean": float(advantage_N.mean()),
+        "critic/advantages/max": float(advantage_N.max()),
+        "critic/advantages/min": float(advantage_N.min()),
+    }
+
+
+def staleness_metrics(job: Job, samples: Sequence[Sample]) -> dict[str, float]:
+    """How many updates the policy had gone through since it drew the samples."""
+    iterations = [stage.iterations for stage in job.config.stages]
+
+    def updates(version: str) -> int:
+        found = re.fullmatch(r"stage-(\d+)/iter-(\d+)", version)
+        return sum(iterations[: int(found[1]) - 1]) + int(found[2]) + 1 if found else 0
+
+    ages = [updates(job.policy_version) - updates(sample.policy_version) for sample in samples]
+    return {
+        "sampling/stale_share": sum(sample.policy_version != job.policy_version for sample in samples) / len(samples),
+        "sampling/staleness/mean": _mean([float(age) for age in ages]),
+        "sampling/staleness/max": float(max(ages)),
+    }
 
 
 class TokenSums:
     """Sums over the trained tokens of one mini-batch, over micro-batches and ranks."""
 
-    _NAMES = ("tokens", "entropy", "kl", "clip_low", "clip_high", "k3", "ratio", "gap", "weight")
-
-    def __init__(self, device: torch.device) -> None:
-        # gloo and NCCL both reduce float64, in which thousands of tokens add up without loss.
-        self._sums = torch.zeros(len(self._NAMES), dtype=torch.float64, device=device)
-        self._largest = torch.zeros(2, dtype=torch.float64, device=device)
+    def __init__(self) -> None:
+        # Float64, in which thousands of tokens add up without loss; on the device, which is not waited for.
+        self._means: dict[str, Tensor] = {}
+        self._totals: dict[str, Tensor] = {}
+        self._largest: dict[str, Tensor] = {}
 
     @torch.no_grad()
-    def add(
-        self,
-        *,
-        logp_N: Tensor,
-        old_N: Tensor,
-        generated_N: Tensor,
-        start_N: Tensor,
-        entropy_N: Tensor,
-        weight_N: Tensor,
-        low_N: Tensor,
-        high_N: Tensor,
-    ) -> None:
-        """Add one micro-batch.
+    def add(self, values: dict[str, Tensor]) -> None:
+        """Add numbers or masks whose mean a token is wanted; N each."""
+        for name, value_N in values.items():
+            pair = torch.stack([value_N.double().sum(), value_N.new_full((), len(value_N), dtype=torch.float64)])
+            self._means[name] = self._means[name] + pair if name in self._means else pair
 
-        Args:
-            logp_N: under the weights of this moment.
-            old_N: the ratio's denominator.
-            generated_N: what the rollout engine said.
-            start_N: the trainer's value for the policy before this update, which `generated_N` is compared with.
-            entropy_N: of the distributions.
-            weight_N: the importance weights.
-            low_N: tokens that the lower bound clips.
-            high_N: tokens that the upper bound clips.
-        """
-        drift_N = log_ratio(start_N, generated_N)
-        parts = [
-            torch.ones_like(logp_N),
-            entropy_N,
-            old_N - logp_N,
-            low_N,
-            high_N,
-            mismatch_k3(start_N, generated_N),
-            drift_N.exp(),
-            drift_N.abs(),
-            weight_N,
-        ]
-        self._sums += torch.stack([part.double().sum() for part in parts])
-        largest = torch.stack([drift_N.exp().max(), drift_N.abs().max()]).double()
-        self._largest = torch.maximum(self._largest, largest)
+    @torch.no_grad()
+    def add_total(self, name: str, value: Tensor) -> None:
+        """Add to a number that is a sum already, such as a share of the loss."""
+        self._totals[name] = self._totals[name] + value.double() if name in self._totals else value.double()
 
-    def metrics(self, *, mismatch: bool) -> dict[str, float]:
-        """Means a token; a collective. `mismatch`: with the comparison of the two engines."""
-        sums = dict(zip(self._NAMES, total(self._sums).tolist(), strict=True))
-        largest = total(self._largest, dist.ReduceOp.MAX).tolist()
-        count = max(sums["tokens"], 1.0)
-        mean = {name: value / count for name, value in sums.items()}
-        values = {
-            "actor/entropy": mean["entropy"],
-            "actor/ppo_kl": mean["kl"],
-            "actor/pg_clipfrac": mean["clip_low"] + mean["clip_high"],
-            "actor/pg_clipfrac_low": mean["clip_low"],
-            "actor/pg_clipfrac_high": mean["clip_high"],
-        }
-        if not mismatch:
-            return values
+    @torch.no_grad()
+    def add_largest(self, name: str, value_N: Tensor) -> None:
+        """Remember the largest of all."""
+        value = value_N.double().max()
+        self._largest[name] = torch.maximum(self._largest[name], value) if name in self._largest else value
+
+    def metrics(self) -> dict[str, float]:
+        """Means a token, totals and largest values; a collective. A rank without tokens need not know the names."""
+        own = [{name: v.tolist() for name, v in part.items()} for part in (self._means, self._totals, self._largest)]
+        ranks = gather_objects(own)
+        means, totals, largest = (_by_name([rank[place] for rank in ranks]) for place in range(3))
         return {
-            **values,
-            "sampling/mismatch_k3_kl": mean["k3"],
-            "sampling/importance_sampling_ratio/mean": mean["ratio"],
-            "sampling/importance_sampling_ratio/max": largest[0],
-            "sampling/importance_weight_mean": mean["weight"],
-            "sampling/sampling_logp_difference/mean": mean["gap"],
-            "sampling/sampling_logp_difference/max": largest[1],
+            **{name: sum(value for value, _ in pairs) / sum(n for _, n in pairs) for name, pairs in means.items()},
+            **{name: sum(values) for name, values in totals.items()},
+            **{name: max(values) for name, values in largest.items()},
         }
+
+
+def _by_name(parts: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
+    names = dict.fromkeys(name for part in parts for name in part)
+    return {name: [part[name] for part in parts if name in part] for name in names}
+
+
+def mismatch_tokens(sums: TokenSums, start_N: Tensor, generated_N: Tensor) -> None:
+    """Compare the two engines that gave a log-prob to the same tokens under the same weights.
+
+    Args:
+        sums: where the numbers go.
+        start_N: by the trainer, for the policy before the update.
+        generated_N: by the rollout engine.
+    """
+    drift_N = log_ratio(start_N, generated_N)
+    ratio_N, gap_N = drift_N.exp(), drift_N.abs()
+    sums.add(
+        {
+            "sampling/mismatch_k3_kl": mismatch_k3(start_N, generated_N),
+            "sampling/importance_sampling_ratio/mean": ratio_N,
+            "sampling/importance_sampling_ratio/square": ratio_N.square(),
+            "sampling/sampling_logp_difference/mean": gap_N,
+        }
+    )
+    sums.add_largest("sampling/importance_sampling_ratio/max", ratio_N)
+    sums.add_largest("sampling/sampling_logp_difference/max", gap_N)
+
+
+def with_sample_size(metrics: dict[str, float]) -> dict[str, float]:
+    """Turn the ratio's mean square into the effective sample size, a share of the tokens: mean(w)^2 / mean(w^2)."""
+    square = metrics.pop("sampling/importance_sampling_ratio/square", None)
+    if square:
+        metrics["sampling/ess"] = metrics["sampling/importance_sampling_ratio/mean"] ** 2 / square
+    return metrics
 
 
 def peak_memory_gb() -> float:

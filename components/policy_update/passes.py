@@ -41,6 +41,11 @@ class Passes:
         )
         return answer
 
+    def backward(self, loss: Tensor) -> None:
+        """Add the gradient of this rank's share of a loss whose denominator is global already."""
+        # ZeRO-3 averages over the ranks.
+        self._engine.backward(loss * dist.get_world_size(), scale_wrt_gas=False)
+
     @torch.no_grad()
     def evaluate(self, indices: Sequence[int]) -> dict[int, Tensor]:
         """The first answer, a value a response token of each sample; on every rank those of all. A collective."""

@@ -26,7 +26,8 @@ class Sample:
     response_ids: list[int]
     rollout_logprobs: list[float]
     temperature: float
-    truncated: bool
+    finish_reason: str
+    """stop, length or unfinished."""
     reward: float | None
     """None: could not be scored."""
     policy_version: str
@@ -40,9 +41,19 @@ class Sample:
         return list(range(len(self.response_ids))) if mask is None else [i for i, wrote in enumerate(mask) if wrote]
 
     @property
+    def tokens(self) -> int:
+        """How many those are."""
+        return len(self.response_ids) if self.loss_mask is None else sum(self.loss_mask)
+
+    @property
     def group(self) -> tuple[str, str]:
         """Whose mean is this sample's baseline."""
         return (self.problem_id, self.role)
+
+    @property
+    def truncated(self) -> bool:
+        """Whether something cut it off."""
+        return self.finish_reason in _TRUNCATED
 
     @property
     def length(self) -> int:
@@ -104,7 +115,7 @@ def _sample(row: dict[str, Any], reward: float | None, folder: Path) -> Sample:
         response_ids=row["response_ids"],
         rollout_logprobs=row["rollout_logprobs"],
         temperature=row["temperature"],
-        truncated=row["finish_reason"] in _TRUNCATED,
+        finish_reason=row["finish_reason"],
         reward=reward,
         policy_version=row["policy_version"],
         loss_mask=row["loss_mask"],

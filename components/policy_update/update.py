@@ -12,6 +12,7 @@ from components.core.paths import iteration_path
 from components.core.progress import say
 from components.core.step import Step
 from components.core.store import Pointer, Store
+from components.policy_update.carried import commit_critic, fetch_critic, named_reference, reference
 from components.policy_update.job import Job, Outcome
 from components.policy_update.launch import launch
 
@@ -20,7 +21,8 @@ def run(*, config: Config, policy: Pointer, rewards: list[Pointer], stage: int, 
     """Train the policy on one iteration's rewards.
 
     The result is two folders of the iteration: `policy` (`hf/`, `state.json`), kept, and `optimizer` (`zero/`),
-    which is completed before it, and pruned once `policy_update.keep_last` newer ones are complete.
+    which is completed before it, and pruned once `policy_update.keep_last` newer ones are complete. With a value model
+    there is a third, `critic` (`hf/`, `zero/`), that comes and goes with `optimizer`.
 
     Args:
         config: the run's configuration.
@@ -34,7 +36,10 @@ def run(*, config: Config, policy: Pointer, rewards: list[Pointer], stage: int, 
         UserError: an input is missing or does not fit, the disk is too small, or gradients are not finite.
     """
     base = iteration_path(config, stage, iteration)
+    initial = reference(policy)
     inputs = {"policy": policy} | {f"rewards-{number:02d}": pointer for number, pointer in enumerate(rewards)}
+    if config.policy_update.needs_reference:
+        inputs["reference"] = initial
     with Step(
         config, "policy_update", f"{base}/policy", settings=_settings(config, stage, iteration), inputs=inputs,
         output=output,
@@ -51,6 +56,8 @@ def run(*, config: Config, policy: Pointer, rewards: list[Pointer], stage: int, 
                 for reward in rewards
             ]
             optimizer = _usable_optimizer(step.store, config, policy)
+            has_critic = config.policy_update.adv_estimator == "gae"
+            critic = fetch_critic(step.store, policy, _shape(config), scratch) if has_critic else None
             job = Job(
                 config=config,
                 stage=stage,
@@ -61,16 +68,20 @@ def run(*, config: Config, policy: Pointer, rewards: list[Pointer], stage: int, 
                 optimizer=str(step.store.fetch(optimizer)) if optimizer else None,
                 shards=shards,
                 output=str(scratch / "output"),
+                reference=str(step.store.fetch(initial)) if config.policy_update.needs_reference else None,
+                critic=str(critic) if critic else None,
+                history=policy.extra.get("history", []),
             )
             outcome = launch(job, step, scratch)
-            pointer = _commit(step, scratch / "output", outcome, f"{base}/optimizer", version)
+            pointer = _commit(step, policy, scratch / "output", outcome, base, version)
         prune(step.store, config, stage, iteration)
         return pointer
 
 
 def _settings(config: Config, stage: int, iteration: int) -> dict[str, object]:
     """What the new weights depend on, besides the inputs."""
-    update = config.policy_update.model_dump(mode="json", exclude={"keep_last", "max_nan_steps", "training_runtime"})
+    no_matter = {"keep_last", "max_nan_steps", "training_runtime", "alarms", "peak_tflops"}
+    update = config.policy_update.model_dump(mode="json", exclude=no_matter)
     return {
         "policy_update": update,
         "learning_rate": config.learning_rate,
@@ -108,14 +119,17 @@ def _usable_optimizer(store: Store, config: Config, policy: Pointer) -> Pointer 
     return None
 
 
-def _commit(step: Step, built: Path, outcome: Outcome, optimizer_path: str, version: str) -> Pointer:
-    """Complete the optimizer's folder, then the policy's, which names it."""
-    store = step.store
+def _commit(step: Step, policy: Pointer, built: Path, outcome: Outcome, base: str, version: str) -> Pointer:
+    """Complete the folders of the optimizer and of the value model, then the policy's, which names them."""
+    store, shape = step.store, _shape(step.config)
+    optimizer_path = f"{base}/optimizer"
     store.delete(optimizer_path)
     store.put_dir(built / "zero", f"{optimizer_path}/zero")
-    optimizer = store.commit(
-        optimizer_path, kind="optimizer", step=step.name, rows=0, key=step.key, shape=_shape(step.config)
-    )
+    optimizer = store.commit(optimizer_path, kind="optimizer", step=step.name, rows=0, key=step.key, shape=shape)
+    carried = {"optimizer": asdict(optimizer), "reference": named_reference(policy)}
+    if (built / "critic").exists():
+        critic = commit_critic(store, built / "critic", f"{base}/critic", step=step.name, key=step.key, shape=shape)
+        carried["critic"] = asdict(critic)
     state = {"global_step": outcome.global_step, "version": version, "optimizer": optimizer_path}
     (built / "state.json").write_text(json.dumps(state, indent=1) + "\n")
     store.put(built / "state.json", f"{step.where}/state.json")
@@ -126,7 +140,8 @@ def _commit(step: Step, built: Path, outcome: Outcome, optimizer_path: str, vers
         metrics=outcome.metrics | {"steps": outcome.steps},
         global_step=outcome.global_step,
         version=version,
-        optimizer=asdict(optimizer),
+        history=outcome.history,
+        **carried,
     )
 
 
@@ -139,23 +154,26 @@ def _pass_through(step: Step, policy: Pointer, scratch: Path, version: str) -> P
     step.store.put_dir(scratch / "hf", f"{step.where}/hf")
     (scratch / "state.json").write_text(json.dumps({"global_step": global_step, "version": version}) + "\n")
     step.store.put(scratch / "state.json", f"{step.where}/state.json")
-    carried = {"optimizer": policy.extra["optimizer"]} if "optimizer" in policy.extra else {}
+    carried = {
+        name: policy.extra[name] for name in ("optimizer", "critic", "reference", "history") if name in policy.extra
+    }
     return step.commit(
         kind="policy", rows=0, metrics={"steps": 0.0}, global_step=global_step, version=version, **carried
     )
 
 
 def prune(store: Store, config: Config, stage: int, iteration: int) -> None:
-    """Delete the optimizer states of this run that are older than the newest `keep_last`.
+    """Delete the optimizer states and value models of this run that are older than the newest `keep_last`.
 
     Looks at what is in the store, not at what this process remembers, so that a restart prunes as well.
     """
-    folders = [
-        f"{iteration_path(config, s, i)}/optimizer"
-        for s, settings in enumerate(config.stages, 1)
-        for i in range(settings.iterations)
-        if (s, i) <= (stage, iteration)
-    ]
-    complete = [folder for folder in folders if store.complete(folder) is not None]
-    for folder in complete[: -config.policy_update.keep_last]:
-        store.delete(folder)
+    for kind in ("optimizer", "critic"):
+        folders = [
+            f"{iteration_path(config, s, i)}/{kind}"
+            for s, settings in enumerate(config.stages, 1)
+            for i in range(settings.iterations)
+            if (s, i) <= (stage, iteration)
+        ]
+        complete = [folder for folder in folders if store.complete(folder) is not None]
+        for folder in complete[: -config.policy_update.keep_last]:
+            store.delete(folder)

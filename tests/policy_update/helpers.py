@@ -104,7 +104,7 @@ def make_samples(
                 response_ids=[rng.randrange(3, VOCAB) for _ in range(length)],
                 rollout_logprobs=[-3.9 + rng.uniform(-0.3, 0.3) for _ in range(length)],
                 temperature=0.8,
-                truncated=False,
+                finish_reason="stop",
                 reward=float(number == 0 or (number > 1 and rng.random() < 0.5)),
                 policy_version="base",
             )
@@ -137,8 +137,7 @@ def _save(store: Store, rel: str, rows: list[dict[str, Any]], schema: Any, **ext
 def _rollout_row(sample: Sample) -> dict[str, Any]:
     names = ("policy_version", "problem_id", "sample_id", "turn", "role", "prompt_ids", "response_ids")
     row = {name: getattr(sample, name) for name in (*names, "rollout_logprobs", "temperature", "loss_mask")}
-    reason = "length" if sample.truncated else "stop"
-    return row | {"finish_reason": reason, "top_p": 1.0, "text": "", "seconds": 0.0}
+    return row | {"finish_reason": sample.finish_reason, "top_p": 1.0, "text": "", "seconds": 0.0}
 
 
 def _reward_row(sample: Sample) -> dict[str, Any]:

@@ -15,10 +15,12 @@ from tests.policy_update.helpers import make_samples
 def test_batch_metrics_by_hand() -> None:
     rewards = [0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.5, 0.5]
     samples = [
-        replace(sample, reward=reward, response_ids=[5] * (number + 1), truncated=number == 7)
+        replace(
+            sample, reward=reward, response_ids=[5] * (number + 1), finish_reason="length" if number == 7 else "stop"
+        )
         for number, (sample, reward) in enumerate(zip(make_samples(problems=4, n=2), rewards, strict=True))
     ]
-    values = batch_metrics(samples)
+    values = batch_metrics(samples, 2)
     assert values["critic/score/mean"] == 0.5
     assert (values["batch/solve_none"], values["batch/solve_all"], values["batch/solve_partial"]) == (1, 1, 2)
     assert values["batch/frac_reward_zero_std"] == 0.75

@@ -172,7 +172,7 @@ def test_checkpointing_and_offloading_leave_the_update_of_untied_weights_as_it_i
 def test_nothing_to_learn_leaves_the_weights_alone(world: World, case: str) -> None:
     samples = make_samples(n=1 if case == "groups of one" else 4)
     if case == "truncated":
-        samples = [replace(sample, truncated=True) for sample in samples]
+        samples = [replace(sample, finish_reason="length") for sample in samples]
     elif case == "equal rewards":
         samples = [replace(sample, reward=0.7) for sample in samples]
     before = world.weights(world.base)
@@ -185,7 +185,7 @@ def test_nothing_to_learn_leaves_the_weights_alone(world: World, case: str) -> N
 
 def test_truncated_samples_count_in_the_baseline_but_not_in_the_loss(world: World) -> None:
     samples = make_samples(problems=1)
-    cut = [replace(samples[0], truncated=True), *samples[1:]]
+    cut = [replace(samples[0], finish_reason="length"), *samples[1:]]
     masked = world.update(world.config(run_name="masked"), cut)
     unmasked = world.update(world.config(run_name="unmasked", mask_truncated_samples=False), cut)
     # Without the truncated answer the rewards would have another mean.
