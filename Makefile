@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-$(shell cat requirements.txt requirements-no-deps.txt pyproject.toml | sha256sum | cut -c1-16)
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-fast lint pipeline ui bench bench-sandbox bench-data clean
+.PHONY: help install run test test-fast lint pipeline ui bench bench-sandbox bench-data bench-update clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -44,13 +44,17 @@ pipeline: install ## compile PROFILE to pipeline.yaml (ARGS="key=value ...")
 ui: install ## open MLflow on the runs in STORE, at http://127.0.0.1:5000
 	$(BIN)/mlflow ui --backend-store-uri sqlite:///$(abspath $(STORE))/mlflow.db --host 127.0.0.1 --port 5000
 
-bench: bench-sandbox bench-data ## every benchmark that a CPU can run
+bench: bench-sandbox bench-data bench-update ## every benchmark that a CPU can run
 
 bench-sandbox: install ## CPU time a test, against a cold interpreter and (OFFICIAL=checkout) LiveCodeBench's harness
 	$(BIN)/python benchmarks/bench_sandbox.py $(if $(OFFICIAL),--official $(OFFICIAL))
 
 bench-data: install ## rows/s of data preparation against plain json, and peak memory
 	$(BIN)/python -m tests.data_prep.measure 1000
+
+bench-update: install ## training tokens/s and peak memory of the policy update, against TRL's GRPO step (5 min)
+	$(BIN)/pip install --quiet --no-deps --requirement benchmarks/requirements.txt
+	$(BIN)/python benchmarks/bench_update.py
 
 clean: ## remove what was built; runs in STORE stay
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache pipeline.yaml

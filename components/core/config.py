@@ -261,7 +261,7 @@ class PolicyUpdateConfig(Section):
     ppo_epochs: int = Field(1, ge=1)
     """Passes over the rollout batch."""
     ppo_max_token_len_per_gpu: int = Field(20000, ge=1)
-    """Tokens in one micro-batch of one rank, padding included."""
+    """Tokens in one micro-batch of one rank; sequences are packed without padding."""
     old_logprobs: Literal["recompute", "rollout"] = "recompute"
     """The denominator of the ratio: recomputed by the trainer, or taken from a rollout engine of equal precision."""
     rollout_is_threshold: float | None = Field(2.0, gt=0)
@@ -276,6 +276,13 @@ class PolicyUpdateConfig(Section):
     """Train only the last so many transformer layers and the final norm; null trains everything."""
     dtype: Literal["float32", "bfloat16"] = "bfloat16"
     """Of forward and backward; the master weights are float32 in any case."""
+    attn_implementation: Literal["auto", "sdpa", "flash_attention_2", "flash_attention_3"] = "auto"
+    """Attention over packed sequences; `auto` takes flash_attention_2 on a GPU where it is installed, else torch's."""
+    ulysses_sequence_parallel_size: int = Field(1, ge=1)
+    """Ranks that share a micro-batch, each with a part of its tokens; a micro-batch then holds as many times
+    ppo_max_token_len_per_gpu."""
+    use_liger: bool = False
+    """Liger's Triton kernels for RMSNorm, rotary embedding and SwiGLU; needs a GPU."""
     gradient_checkpointing: bool = True
     """Recompute activations in the backward pass."""
     offload_optimizer: bool = False
@@ -320,6 +327,11 @@ class PolicyUpdateConfig(Section):
     def _ranks_need_a_launcher(self) -> Self:
         if self.launcher == "inprocess" and self.ranks != 1:
             raise ValueError(f"policy_update.ranks={self.ranks} needs policy_update.launcher=deepspeed")
+        if (self.nodes * self.ranks) % self.ulysses_sequence_parallel_size:
+            raise ValueError(
+                f"policy_update.ulysses_sequence_parallel_size={self.ulysses_sequence_parallel_size} does not divide "
+                f"the {self.nodes * self.ranks} ranks"
+            )
         if self.launcher != "trainjob" and self.nodes != 1:
             raise ValueError(f"policy_update.nodes={self.nodes} needs policy_update.launcher=trainjob")
         return self

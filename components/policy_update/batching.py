@@ -9,42 +9,54 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from components.policy_update.packing import Packing
 from components.policy_update.rollout_io import Sample
 
 
 @dataclass(frozen=True)
 class Row:
-    """One sequence: a prompt, then one or more answers to it, each of which sees the prompt and itself only."""
+    """A prompt, then one or more answers to it, each of which sees the prompt and itself only."""
 
     samples: tuple[int, ...]
     length: int
+    """Tokens to compute."""
+    pairs: float
+    """How many pairs of tokens attention looks at."""
+
+    def cost(self, hidden: int) -> float:
+        """Work of one layer: of T tokens and P pairs about 24 h^2 T + 4 h P operations a pass, in units of 4 h."""
+        return 6 * hidden * self.length + self.pairs
 
 
 @dataclass(frozen=True)
 class MicroBatch:
-    """B rows of T tokens, and the N response tokens whose log-probs are wanted."""
+    """T tokens, packed without padding, and the N response tokens whose log-probs are wanted."""
 
     samples: tuple[int, ...]
-    """Whose tokens the N are, in their order."""
+    """Whose tokens the N are, in their order; a dummy, whose one log-prob nobody uses, has none."""
     lengths: tuple[int, ...]
     """How many of the N each sample has."""
-    input_BT: Tensor
-    position_BT: Tensor | None
-    mask_B1TT: Tensor | None
-    """True where attention is allowed; None, as for the positions, is what a causal model does by itself."""
+    input_1T: Tensor
+    position_1T: Tensor
+    packing: Packing
     source_N: Tensor
-    """Index into the B*T hidden states of the one that predicts the token."""
+    """Index into the T hidden states of the one that predicts the token."""
     target_N: Tensor
     temperature_N: Tensor
 
     def to(self, device: torch.device) -> MicroBatch:
         """The same on a device."""
-        moved = {name: value.to(device) for name, value in vars(self).items() if isinstance(value, Tensor)}
+        moved = {name: value.to(device) for name, value in vars(self).items() if hasattr(value, "to")}
         return MicroBatch(**{**vars(self), **moved})
+
+    def inputs(self) -> dict[str, Any]:
+        """What a module of an engine is called with."""
+        return {name: value for name, value in vars(self).items() if name not in ("samples", "lengths")}
 
 
 def mini_batches(samples: Sequence[Sample], size: int, seed: int) -> list[list[int]]:
@@ -64,126 +76,141 @@ def mini_batches(samples: Sequence[Sample], size: int, seed: int) -> list[list[i
     ]
 
 
-def make_rows(samples: Sequence[Sample], chosen: Iterable[int], *, budget: int, hidden: int | None) -> list[Row]:
-    """Put answers to the same prompt into one row while that is cheaper than computing the prompt once for each.
-
-    A layer's cost for T tokens is about 24 h^2 T + 4 h T^2 operations, so T (6 h + T) in units of 4 h; causal attention
-    needs half of the square term, attention under the mask that keeps answers apart does not save it.
+def make_rows(samples: Sequence[Sample], chosen: Iterable[int], *, budget: int, share: bool = True) -> list[Row]:
+    """Put answers to the same prompt into one row, so that the prompt is computed once.
 
     Args:
         samples: all samples.
         chosen: which of them to compute.
         budget: tokens of one row beyond which no answer is added.
-        hidden: the model's hidden size h; None shares nothing.
+        share: False makes a row of each answer.
     """
-    if hidden is None:
-        return [Row((index,), samples[index].length - 1) for index in chosen]
-    open_rows: dict[tuple[int, ...], tuple[list[int], int]] = {}
+    open_rows: dict[tuple[int, ...], Row] = {}
     rows: list[Row] = []
     for index in chosen:
         sample = samples[index]
         prompt, answer = len(sample.prompt_ids), len(sample.response_ids) - 1  # the last token predicts nothing
-        alone = prompt + answer
         key = tuple(sample.prompt_ids)
-        if key in open_rows:
-            members, length = open_rows[key]
-            together = length + answer
-            saved = length * (6 * hidden + length) + alone * (6 * hidden + alone / 2)
-            if together <= budget and together * (6 * hidden + together) < saved:
-                open_rows[key] = ([*members, index], together)
-                continue
-            rows.append(Row(tuple(members), length))
-        open_rows[key] = ([index], alone)
-    return rows + [Row(tuple(members), length) for members, length in open_rows.values()]
+        row = open_rows.get(key)
+        if row is not None and row.length + answer <= budget and share:
+            pairs = row.pairs + answer * (prompt + answer / 2)
+            open_rows[key] = Row((*row.samples, index), row.length + answer, pairs)
+            continue
+        if row is not None:
+            rows.append(row)
+        open_rows[key] = Row((index,), prompt + answer, (prompt + answer) ** 2 / 2)
+    return [*rows, *open_rows.values()]
 
 
-def plan(rows: Sequence[Row], *, budget: int, ranks: int) -> list[list[list[Row]]]:
-    """Deal rows out to micro-batches of at most `budget` tokens, padding included, and those to ranks.
+def plan(rows: Sequence[Row], *, budget: int, ranks: int, hidden: int) -> list[list[list[Row]]]:
+    """Deal rows out to micro-batches of at most `budget` tokens, and those to ranks, so that ranks wait little.
 
-    Rows are sorted by length, so that little is padding. A row longer than the budget is a micro-batch of its own.
+    A row longer than the budget is a micro-batch of its own.
+
+    Args:
+        rows: what to compute.
+        budget: tokens.
+        ranks: those that have samples of their own.
+        hidden: the model's hidden size, which says what a token costs in relation to a pair of tokens.
 
     Returns:
         For each rank its micro-batches; all ranks have equally many, and an empty one stands for a dummy.
     """
     if not rows:
         return [[] for _ in range(ranks)]
-    # As many passes as the budget asks for, then the smallest batches that need no more, so that ranks wait little.
-    slots = -(-len(_pack(rows, budget)) // ranks) * ranks
-    low, high = 1, max(budget, *(row.length for row in rows))
-    while low < high:
-        middle = (low + high) // 2
-        if len(_pack(rows, middle)) <= slots:
-            high = middle
-        else:
-            low = middle + 1
-    batches = _pack(rows, high)
-    batches += [[] for _ in range(-len(batches) % ranks)]
+    packed = _first_fit(rows, budget)
+    # No more passes than needed, but the same number on each rank: spread over them, the last is not half empty.
+    count = -(-len(packed) // ranks) * ranks
+    batches = _spread(rows, budget, count, hidden) or packed + [[] for _ in range(count - len(packed))]
+    batches.sort(key=lambda batch: -sum(row.cost(hidden) for row in batch))
     return [batches[rank::ranks] for rank in range(ranks)]
 
 
-def _pack(rows: Sequence[Row], limit: int) -> list[list[Row]]:
+def _first_fit(rows: Sequence[Row], budget: int) -> list[list[Row]]:
+    """First-fit decreasing: at most 11/9 of the fewest bins, plus one."""
     batches: list[list[Row]] = []
-    for row in sorted(rows, key=lambda row: (len(row.samples) > 1, -row.length, row.samples)):
-        current = batches[-1] if batches else []
-        # A row of one answer needs no mask, and T^2 of a long one would be a large mask.
-        alike = bool(current) and (len(current[0].samples) > 1) == (len(row.samples) > 1)
-        if alike and (len(current) + 1) * current[0].length <= limit:
-            current.append(row)
-        else:
-            batches.append([row])
+    room: list[int] = []
+    for row in sorted(rows, key=lambda row: (-row.length, row.samples)):
+        number = next((number for number, left in enumerate(room) if row.length <= left), len(batches))
+        if number == len(batches):
+            batches.append([])
+            room.append(budget)
+        batches[number].append(row)
+        room[number] -= row.length
     return batches
 
 
-def collate(rows: Sequence[Row], samples: Sequence[Sample]) -> MicroBatch:
-    """Build the tensors of one micro-batch. No rows: a dummy of one token, whose log-prob nobody uses."""
-    if not rows:
-        one = torch.zeros(1, dtype=torch.long)
-        return MicroBatch((), (), one[None], None, None, one, one, torch.ones(1))
-    width = max(row.length for row in rows)
-    input_BT = torch.zeros(len(rows), width, dtype=torch.long)
-    position_BT = torch.zeros_like(input_BT)
-    segment_BT = torch.full_like(input_BT, -1)
+def _spread(rows: Sequence[Row], budget: int, count: int, hidden: int) -> list[list[Row]] | None:
+    """Each row to the cheapest of `count` batches that has room for it; None if one fits nowhere."""
+    batches: list[list[Row]] = [[] for _ in range(count)]
+    tokens, costs = [0] * count, [0.0] * count
+    for row in sorted(rows, key=lambda row: (-row.cost(hidden), row.samples)):
+        fitting = [n for n in range(count) if tokens[n] + row.length <= budget or not batches[n]]
+        if not fitting:
+            return None
+        number = min(fitting, key=lambda n: costs[n])
+        batches[number].append(row)
+        tokens[number] += row.length
+        costs[number] += row.cost(hidden)
+    return batches
+
+
+def collate(rows: Sequence[Row], samples: Sequence[Sample], *, multiple: int = 1) -> MicroBatch:
+    """Build the tensors of one micro-batch; no rows make a dummy.
+
+    Args:
+        rows: what it holds.
+        samples: all samples.
+        multiple: tokens are added until their number divides by this; they are a sequence of their own.
+    """
+    input_ids: list[int] = []
+    positions: list[int] = []
+    spans: list[int] = []
+    prompts: list[int | None] = []
     source: list[int] = []
     target: list[int] = []
     temperature: list[float] = []
-    for b, row in enumerate(rows):
+
+    def add(tokens: list[int], first_position: int, prompt: int | None) -> None:
+        if not tokens:
+            return
+        input_ids.extend(tokens)
+        positions.extend(range(first_position, first_position + len(tokens)))
+        spans.append(len(tokens))
+        prompts.append(prompt)
+
+    for row in rows:
         prompt_ids = samples[row.samples[0]].prompt_ids
-        end = len(prompt_ids)
-        input_BT[b, :end] = torch.tensor(prompt_ids)
-        position_BT[b, :end] = torch.arange(end)
-        segment_BT[b, :end] = 0
-        for number, index in enumerate(row.samples, 1):
+        shared = len(row.samples) > 1
+        last = len(input_ids) + len(prompt_ids) - 1  # of the prompt
+        if shared:
+            add(prompt_ids, 0, None)
+        prompt_span = len(spans) - 1
+        for index in row.samples:
             response_ids = samples[index].response_ids
-            shown = len(response_ids) - 1
-            input_BT[b, end : end + shown] = torch.tensor(response_ids[:-1], dtype=torch.long)
-            position_BT[b, end : end + shown] = torch.arange(len(prompt_ids), len(prompt_ids) + shown)
-            segment_BT[b, end : end + shown] = number
-            first = b * width
+            shown = response_ids[:-1]
+            if shared:
+                first = len(input_ids)
+                add(shown, len(prompt_ids), prompt_span)
+            else:
+                first = last + 1
+                add([*prompt_ids, *shown], 0, None)
+            before = [last, *range(first, first + len(shown))]  # the token that predicts each of the response
             trained = samples[index].trained
-            before = [first + len(prompt_ids) - 1, *range(first + end, first + end + shown)]
             source += [before[i] for i in trained]
             target += [response_ids[i] for i in trained]
             temperature += [samples[index].temperature] * len(trained)
-            end += shown
-    shared = any(len(row.samples) > 1 for row in rows)
     order = tuple(index for row in rows for index in row.samples)
+    if not rows:
+        source, target, temperature = [0], [0], [1.0]
+    add([0] * (-len(input_ids) % multiple or int(not rows) * multiple), 0, None)
     return MicroBatch(
         samples=order,
         lengths=tuple(len(samples[index].trained) for index in order),
-        input_BT=input_BT,
-        position_BT=position_BT if shared else None,
-        # Right padding comes after all that a real token may see, so causal attention alone keeps it out.
-        mask_B1TT=_shared_prompt_mask(segment_BT) if shared else None,
+        input_1T=torch.tensor([input_ids]),
+        position_1T=torch.tensor([positions]),
+        packing=Packing.of(spans, prompts),
         source_N=torch.tensor(source),
         target_N=torch.tensor(target),
         temperature_N=torch.tensor(temperature),
     )
-
-
-def _shared_prompt_mask(segment_BT: Tensor) -> Tensor:
-    """A token sees what came before it in the prompt (segment 0) and in its own answer."""
-    width = segment_BT.shape[1]
-    causal_TT = torch.ones(width, width, dtype=torch.bool).tril()
-    same_BTT = segment_BT[:, :, None] == segment_BT[:, None, :]
-    prompt_B1T = (segment_BT == 0)[:, None, :]
-    return (causal_TT & (same_BTT | prompt_B1T))[:, None]

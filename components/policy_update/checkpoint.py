@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +34,59 @@ def need_space(engine: Any, hf: Path, output: Path) -> None:
         )
 
 
-def load_optimizer(engine: Any, folder: Path) -> None:
-    """Continue with the optimizer state, master weights included, that `save_optimizer` wrote on as many ranks."""
-    path, _ = engine.load_checkpoint(str(folder), tag=_TAG, load_module_strict=False)
-    if path is None:
+def load_optimizer(engine: Any, folder: Path, scratch: Path) -> None:
+    """Continue with the optimizer state, master weights included, that `save_optimizer` wrote on any number of ranks.
+
+    Args:
+        engine: built from the same model with the same weights trained.
+        folder: what `save_optimizer` wrote.
+        scratch: a folder that all ranks see; for the state in DeepSpeed's universal format, if it was written on
+            another number of ranks.
+
+    Raises:
+        UserError: the folder holds no state, or the disk has no room to convert it.
+    """
+    saved_by = len(list((folder / _TAG).glob("*_optim_states.pt")))
+    if not saved_by:
         raise UserError(f"{folder}: holds no ZeRO-3 state. Delete the folder above it, then rerun.")
+    universal = saved_by != dist.get_world_size()
+    if universal:
+        scratch = scratch / f"universal-{folder.parent.name}"
+        if dist.get_rank() == 0:
+            _to_universal(folder / _TAG, scratch)
+        _wait_for(scratch / "latest_universal")
+        folder = scratch
+    # DeepSpeed reads its configuration at this moment only; before it nobody knows what there is to load.
+    engine._config.load_universal_checkpoint = universal
+    engine.load_checkpoint(str(folder), tag=_TAG, load_module_strict=False)
+    dist.barrier()
+    if universal and dist.get_rank() == 0:
+        shutil.rmtree(scratch)
+
+
+def _to_universal(state: Path, target: Path) -> None:
+    """Convert what all ranks wrote to one file a parameter; `latest_universal` is written last."""
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    need = 2 * sum(path.stat().st_size for path in state.iterdir())  # and as much in between
+    have = shutil.disk_usage(target).free
+    if have < need:
+        raise UserError(
+            f"{target}: the optimizer state was written on another number of ranks; {need / 1e9:.2f} GB are needed to "
+            f"convert it, {have / 1e9:.2f} GB are free. Free some space or change store=, then rerun."
+        )
+    # A process of its own: it loads all shares, and its memory goes with it.
+    command = [sys.executable, "-m", "deepspeed.checkpoint.ds_to_universal"]
+    command += ["--input_folder", str(state), "--output_folder", str(target / _TAG)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{state}: could not be converted for another number of ranks:\n{done.stderr[-2000:]}")
+
+
+def _wait_for(path: Path) -> None:
+    """A barrier without the collectives' time limit; the launcher ends the wait if rank 0 fails."""
+    while not path.exists():
+        time.sleep(0.2)
 
 
 def save_optimizer(engine: Any, folder: Path) -> None:

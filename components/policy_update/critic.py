@@ -41,7 +41,7 @@ class Critic:
             dist.barrier()
         self._engine = build_engine(job.config, self._hf, device, "critic")
         if job.critic is not None and (Path(job.critic) / "zero").exists():
-            load_optimizer(self._engine, Path(job.critic) / "zero")
+            load_optimizer(self._engine, Path(job.critic) / "zero", Path(job.output))
             for group in self._engine.optimizer.param_groups:
                 group.update(optimizer_settings(job.config, "critic"))
         need_space(self._engine, self._hf, Path(job.output))

@@ -8,6 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from components.policy_update.packing import Packing
+from components.policy_update.parallel import token_states, whole
+
 
 class _ValueHead(nn.Module):
     """A linear head in float32; it shares the parameters of the model's own."""
@@ -31,18 +34,16 @@ class TokenValues(nn.Module):
 
     def forward(
         self,
-        input_BT: Tensor,
-        position_BT: Tensor | None,
-        mask_B1TT: Tensor | None,
+        input_1T: Tensor,
+        position_1T: Tensor,
+        packing: Packing,
         source_N: Tensor,
         target_N: Tensor,
         temperature_N: Tensor,
     ) -> tuple[Tensor]:
         """See MicroBatch for the arguments; the last two do not matter here. Returns N values in float32."""
-        hidden_BTH = self.policy.base_model(
-            input_ids=input_BT, position_ids=position_BT, attention_mask=mask_B1TT, use_cache=False
-        ).last_hidden_state
-        return (self.head(hidden_BTH.flatten(0, 1)[source_N]),)
+        hidden_MH, own_M = token_states(self.policy, input_1T, position_1T, packing, source_N)
+        return (whole(self.head(hidden_MH), own_M, len(source_N)),)
 
 
 def make_critic(policy: Path, target: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import os
 import warnings
@@ -10,19 +11,24 @@ from typing import Any, Literal
 
 import torch
 import torch.distributed as dist
-from torch import Tensor
 
 from components.core.config import Config, PolicyUpdateConfig
 from components.core.errors import UserError
 from components.core.light_imports import spare_transformers
+from components.policy_update import packing
 from components.policy_update.critic_model import TokenValues
 from components.policy_update.logprob import PolicyLogprobs
+from components.policy_update.parallel import set_up, ulysses
 
 Kind = Literal["policy", "critic", "frozen"]
 
 
-def start_ranks() -> torch.device:
-    """Join the process group that the launcher describes, or be the only rank. Returns this rank's device."""
+def start_ranks(config: PolicyUpdateConfig) -> torch.device:
+    """Join the process group that the launcher describes, or be the only rank. Returns this rank's device.
+
+    Raises:
+        UserError: the ranks do not divide into sequence-parallel groups.
+    """
     use_gpu = torch.cuda.is_available()
     _import_lightly(use_gpu)
     import deepspeed
@@ -41,6 +47,7 @@ def start_ranks() -> torch.device:
         else:
             dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
     deepspeed.init_distributed(dist_backend=backend, auto_mpi_discovery=False, verbose=False)
+    set_up(config.ulysses_sequence_parallel_size)
     return torch.device("cuda", local_rank) if use_gpu else torch.device("cpu")
 
 
@@ -99,28 +106,17 @@ def build_engine(config: Config, hf: Path, device: torch.device, kind: Kind = "p
 
     Returns:
         A DeepSpeed engine around `PolicyLogprobs` or `TokenValues`.
+
+    Raises:
+        UserError: the model's attention does not go with the configuration.
     """
     import deepspeed
-    import transformers
-    from transformers.integrations import HfDeepSpeedConfig
-    from transformers.utils import logging as hf_logging
 
-    hf_logging.disable_progress_bar()
     update = config.policy_update
     settings = engine_settings(update, ranks=dist.get_world_size(), gpu=device.type == "cuda")
     if kind == "critic":
         settings["gradient_clipping"] = update.critic.grad_clip
-    # While this object lives, from_pretrained shards each weight as it loads it.
-    sharded_loading = HfDeepSpeedConfig(settings) if dist.get_world_size() > 1 else None
-    model_config = transformers.AutoConfig.from_pretrained(hf, local_files_only=True)
-    for name, value in model_config.to_dict().items():
-        # With dropout the log-probs would differ from the sampler's, and the ratio from 1.
-        if ("dropout" in name or "pdrop" in name) and isinstance(value, float) and value > 0:
-            setattr(model_config, name, 0.0)
-    dtype = torch.bfloat16 if update.dtype == "bfloat16" else torch.float32
-    family = transformers.AutoModelForTokenClassification if kind == "critic" else transformers.AutoModelForCausalLM
-    model = family.from_pretrained(hf, config=model_config, dtype=dtype, local_files_only=True)
-    del sharded_loading
+    model = _load_model(update, settings, hf, device, kind)
     if kind == "frozen":
         model.requires_grad_(False)
         engine, *_ = deepspeed.initialize(model=PolicyLogprobs(model.eval()), config=settings)
@@ -135,6 +131,57 @@ def build_engine(config: Config, hf: Path, device: torch.device, kind: Kind = "p
     optimizer = torch.optim.AdamW(trained, **optimizer_settings(config, kind))
     engine, *_ = deepspeed.initialize(model=module, optimizer=optimizer, config=settings)
     return engine
+
+
+def _load_model(
+    config: PolicyUpdateConfig, settings: dict[str, Any], hf: Path, device: torch.device, kind: Kind
+) -> Any:
+    """A transformers model with packed attention, sharded over the ranks as it is loaded."""
+    import transformers
+    from transformers.integrations import HfDeepSpeedConfig
+    from transformers.utils import logging as hf_logging
+
+    hf_logging.disable_progress_bar()
+    # While this object lives, from_pretrained shards each weight as it loads it.
+    sharded_loading = HfDeepSpeedConfig(settings) if dist.get_world_size() > 1 else None
+    model_config = transformers.AutoConfig.from_pretrained(hf, local_files_only=True)
+    for name, value in model_config.to_dict().items():
+        # With dropout the log-probs would differ from the sampler's, and the ratio from 1.
+        if ("dropout" in name or "pdrop" in name) and isinstance(value, float) and value > 0:
+            setattr(model_config, name, 0.0)
+    family = transformers.AutoModelForTokenClassification if kind == "critic" else transformers.AutoModelForCausalLM
+    model = family.from_pretrained(
+        hf,
+        config=model_config,
+        dtype=torch.bfloat16 if config.dtype == "bfloat16" else torch.float32,
+        attn_implementation=packing.register(_attention(config, model_config, hf, device), ulysses),
+        local_files_only=True,
+    )
+    del sharded_loading
+    if config.use_liger:
+        from liger_kernel.transformers.monkey_patch import _apply_liger_kernel_to_instance
+
+        # RMSNorm, rotary embedding and SwiGLU. The loss is not the model's own, and its head is fused here.
+        _apply_liger_kernel_to_instance(model=model, cross_entropy=False, fused_linear_cross_entropy=False)
+    return model
+
+
+def _attention(config: PolicyUpdateConfig, model_config: Any, hf: Path, device: torch.device) -> str:
+    """Which attention to use."""
+    implementation = config.attn_implementation
+    if implementation == "auto":
+        has_flash = device.type == "cuda" and importlib.util.find_spec("flash_attn") is not None
+        implementation = "flash_attention_2" if has_flash and config.dtype == "bfloat16" else "sdpa"
+    if implementation == "sdpa" and "sliding_attention" in (getattr(model_config, "layer_types", None) or []):
+        raise UserError(f"{hf}: has sliding-window layers; set policy_update.attn_implementation=flash_attention_2.")
+    heads, size = model_config.num_attention_heads, config.ulysses_sequence_parallel_size
+    kv_heads = getattr(model_config, "num_key_value_heads", heads)
+    if heads % size or (kv_heads % size and size % kv_heads):
+        raise UserError(
+            f"{hf}: {heads} attention and {kv_heads} key-value heads cannot be dealt out to "
+            f"policy_update.ulysses_sequence_parallel_size={size} ranks."
+        )
+    return implementation
 
 
 def optimizer_settings(config: Config, kind: Kind = "policy") -> dict[str, Any]:
@@ -160,19 +207,3 @@ def freeze(policy: Any, train_last_layers: int | None) -> None:
     head = [policy.score] if hasattr(policy, "score") else []
     for module in [*layers[-train_last_layers:], policy.base_model.norm, *head]:
         module.requires_grad_(True)
-
-
-def total(values: Tensor, op: Any = dist.ReduceOp.SUM) -> Tensor:
-    """Combine a vector over all ranks; returned on the CPU."""
-    if dist.get_world_size() > 1:
-        dist.all_reduce(values, op=op)
-    return values.cpu()
-
-
-def gather_objects(value: Any) -> list[Any]:
-    """What every rank has, in the order of the ranks."""
-    if dist.get_world_size() == 1:
-        return [value]
-    values: list[Any] = [None] * dist.get_world_size()
-    dist.all_gather_object(values, value)
-    return values

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -14,6 +16,8 @@ from components.core.errors import UserError
 from components.policy_update.job import Job, Outcome, Report
 
 _POLL_S = 0.2
+_PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None)
 
 
 def launch(job: Job, report: Report, folder: Path) -> Outcome:
@@ -50,7 +54,10 @@ def in_ranks(job: Job, report: Report, folder: Path) -> Outcome:
     ranks = job.config.policy_update.ranks
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={ranks}"]
     command += ["-m", "components.policy_update.worker", str(job_file)]
-    process = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": python_path})
+    environment = {**os.environ, "PYTHONPATH": python_path}
+    # A step that is killed cannot end its ranks, which would go on to hold the devices.
+    end_with_us = _ask_for_signal if sys.platform == "linux" else None
+    process = subprocess.Popen(command, env=environment, preexec_fn=end_with_us)
     try:
         with open(events) as stream:
             while process.poll() is None:
@@ -63,6 +70,11 @@ def in_ranks(job: Job, report: Report, folder: Path) -> Outcome:
     if process.returncode:
         _fail(folder, process.returncode)
     return Outcome(**json.loads((folder / "outcome.json").read_text()))
+
+
+def _ask_for_signal() -> None:
+    """Have Linux send this process SIGTERM when its parent is gone; torch's launcher then ends the ranks."""
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _pass_on(lines: list[str], report: Report) -> None:

@@ -7,6 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from components.policy_update.packing import Packing
+from components.policy_update.parallel import token_states, whole
+
 # Logits held at one time: 128 MiB in float32.
 _CHUNK_LOGITS = 32 << 20
 
@@ -116,9 +119,9 @@ class PolicyLogprobs(nn.Module):
 
     def forward(
         self,
-        input_BT: Tensor,
-        position_BT: Tensor | None,
-        mask_B1TT: Tensor | None,
+        input_1T: Tensor,
+        position_1T: Tensor,
+        packing: Packing,
         source_N: Tensor,
         target_N: Tensor,
         temperature_N: Tensor,
@@ -128,9 +131,9 @@ class PolicyLogprobs(nn.Module):
         Returns:
             Log-prob of each target under logits / temperature, and the entropy of that distribution; N each.
         """
-        hidden_BTH = self.policy.base_model(
-            input_ids=input_BT, position_ids=position_BT, attention_mask=mask_B1TT, use_cache=False
-        ).last_hidden_state
-        hidden_NH = hidden_BTH.flatten(0, 1)[source_N]
-        logp_N, entropy_N = self.head(hidden_NH, target_N, temperature_N)
-        return logp_N, entropy_N
+        hidden_MH, own_M = token_states(self.policy, input_1T, position_1T, packing, source_N)
+        if own_M is not None:
+            target_N, temperature_N = target_N[own_M], temperature_N[own_M]
+        logp_M, entropy_M = self.head(hidden_MH, target_N, temperature_N)
+        count = len(source_N)
+        return whole(logp_M, own_M, count), whole(entropy_M, own_M, count)

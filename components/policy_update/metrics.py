@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 
 from components.core.statistics import pass_at_k
-from components.policy_update.engine import gather_objects
 from components.policy_update.job import Job
 from components.policy_update.kl import mismatch_k3
 from components.policy_update.losses import log_ratio
+from components.policy_update.parallel import gather_objects
 from components.policy_update.rollout_io import Sample
 
 

@@ -10,6 +10,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from components.policy_update.batching import MicroBatch, collate, make_rows, plan
+from components.policy_update.parallel import gather_objects, layout
 from components.policy_update.rollout_io import Sample
 
 
@@ -20,30 +21,32 @@ class Passes:
         """Nothing is computed yet.
 
         Args:
-            engine: its module takes the tensors of a MicroBatch and answers with tensors of N tokens.
+            engine: its module takes the `inputs` of a MicroBatch and answers with tensors of N tokens.
             samples: what indices refer to.
-            budget: tokens of one micro-batch.
+            budget: tokens of one micro-batch that one rank computes.
             device: this rank's.
         """
         self._engine, self._samples, self._budget, self._device = engine, samples, budget, device
 
     def batches(self, indices: Sequence[int]) -> Iterator[MicroBatch]:
         """This rank's micro-batches; as many as every other rank has, so that some may be dummies (no samples)."""
-        hidden = self._engine.module.policy.config.hidden_size
-        rows = make_rows(self._samples, indices, budget=self._budget, hidden=hidden)
-        for batch in plan(rows, budget=self._budget, ranks=dist.get_world_size())[dist.get_rank()]:
-            yield collate(batch, self._samples).to(self._device)
+        config, place = self._engine.module.policy.config, layout()
+        # The ranks that share a micro-batch hold a part of its tokens each.
+        budget = self._budget * place.sequence_size
+        rows = make_rows(self._samples, indices, budget=budget)
+        share = plan(rows, budget=budget, ranks=place.data_size, hidden=config.hidden_size)[place.data_rank]
+        for batch in share:
+            yield collate(batch, self._samples, multiple=place.sequence_size).to(self._device)
 
     def forward(self, batch: MicroBatch) -> tuple[Tensor, ...]:
         """What the engine's module answers."""
-        answer: tuple[Tensor, ...] = self._engine(
-            batch.input_BT, batch.position_BT, batch.mask_B1TT, batch.source_N, batch.target_N, batch.temperature_N
-        )
+        answer: tuple[Tensor, ...] = self._engine(**batch.inputs())
         return answer
 
     def backward(self, loss: Tensor) -> None:
         """Add the gradient of this rank's share of a loss whose denominator is global already."""
-        # ZeRO-3 averages over the ranks.
+        # ZeRO-3 averages over all ranks. Those that share a micro-batch have the same loss, but each the gradient of
+        # its own tokens only.
         self._engine.backward(loss * dist.get_world_size(), scale_wrt_gas=False)
 
     @torch.no_grad()
@@ -54,8 +57,4 @@ class Passes:
             values_N = self.forward(batch)[0]
             if batch.samples:
                 own.update(zip(batch.samples, values_N.cpu().split(batch.lengths), strict=True))
-        if dist.get_world_size() == 1:
-            return own
-        parts: list[Any] = [None] * dist.get_world_size()
-        dist.all_gather_object(parts, own)
-        return {index: values for part in parts for index, values in part.items()}
+        return {index: values for part in gather_objects(own) for index, values in part.items()}

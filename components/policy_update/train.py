@@ -49,7 +49,7 @@ def train(job: Job, report: Report) -> Outcome:
         UserError: the samples, the disk or the gradients forbid it.
     """
     rows = read_samples((Path(rollout), Path(reward)) for rollout, reward in job.shards)
-    device = start_ranks()
+    device = start_ranks(job.config.policy_update)
     output = Path(job.output)
     output.mkdir(parents=True, exist_ok=True)
     seen = scored(rows)
@@ -62,7 +62,7 @@ def train(job: Job, report: Report) -> Outcome:
     signals = make_signals(job, samples, schedule, device)
     engine = build_engine(job.config, Path(job.policy) / "hf", device)
     if job.optimizer is not None:
-        load_optimizer(engine, Path(job.optimizer) / "zero")
+        load_optimizer(engine, Path(job.optimizer) / "zero", output)
         for group in engine.optimizer.param_groups:
             group.update(optimizer_settings(job.config))
     need_space(engine, Path(job.policy) / "hf", output)

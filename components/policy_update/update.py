@@ -16,6 +16,19 @@ from components.policy_update.carried import commit_critic, fetch_critic, named_
 from components.policy_update.job import Job, Outcome
 from components.policy_update.launch import launch
 
+# Where and in which order the same numbers are computed: a run may go on with others, and keeps what is complete.
+_HOW_COMPUTED = {
+    "launcher",
+    "ranks",
+    "nodes",
+    "ulysses_sequence_parallel_size",
+    "ppo_max_token_len_per_gpu",
+    "attn_implementation",
+    "use_liger",
+    "gradient_checkpointing",
+    "offload_optimizer",
+}
+
 
 def run(*, config: Config, policy: Pointer, rewards: list[Pointer], stage: int, iteration: int, output: str) -> Pointer:
     """Train the policy on one iteration's rewards.
@@ -80,7 +93,7 @@ def run(*, config: Config, policy: Pointer, rewards: list[Pointer], stage: int, 
 
 def _settings(config: Config, stage: int, iteration: int) -> dict[str, object]:
     """What the new weights depend on, besides the inputs."""
-    no_matter = {"keep_last", "max_nan_steps", "training_runtime", "alarms", "peak_tflops"}
+    no_matter = {"keep_last", "max_nan_steps", "training_runtime", "alarms", "peak_tflops"} | _HOW_COMPUTED
     update = config.policy_update.model_dump(mode="json", exclude=no_matter)
     return {
         "policy_update": update,
@@ -93,9 +106,9 @@ def _settings(config: Config, stage: int, iteration: int) -> dict[str, object]:
 
 
 def _shape(config: Config) -> dict[str, object]:
-    """What optimizer state must have in common with the engine that loads it."""
+    """What optimizer state must have in common with the engine that loads it; the number of ranks may differ."""
     update = config.policy_update
-    return {"ranks": update.nodes * update.ranks, "train_last_layers": update.train_last_layers, "dtype": update.dtype}
+    return {"train_last_layers": update.train_last_layers, "dtype": update.dtype}
 
 
 def _usable_optimizer(store: Store, config: Config, policy: Pointer) -> Pointer | None:

@@ -51,7 +51,7 @@ def make_config(store: Path | str, *, iterations: int = 8, **changes: Any) -> Co
     )
 
 
-def tiny_model(*, tied: bool = True, layers: int = 2, seed: int = 0) -> LlamaForCausalLM:
+def tiny_model(*, tied: bool = True, layers: int = 2, seed: int = 0, attention: str | None = None) -> LlamaForCausalLM:
     torch.manual_seed(seed)
     return LlamaForCausalLM(
         LlamaConfig(
@@ -66,6 +66,7 @@ def tiny_model(*, tied: bool = True, layers: int = 2, seed: int = 0) -> LlamaFor
             pad_token_id=0,
             bos_token_id=1,
             eos_token_id=2,
+            attn_implementation=attention,
         )
     )
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
@@ -24,63 +25,68 @@ def test_mini_batches_depend_on_the_seed_alone() -> None:
     assert mini_batches(samples, 2, seed=5) != mini_batches(samples, 2, seed=6)
 
 
-@pytest.mark.parametrize("hidden", [None, 32])
+@pytest.mark.parametrize("share", [True, False])
 @pytest.mark.parametrize("ranks", [1, 2, 3, 40])
 @pytest.mark.parametrize("budget", [1, 40, 100, 10_000])
-def test_a_plan_computes_every_sample_once_within_the_budget(budget: int, ranks: int, hidden: int | None) -> None:
+def test_a_plan_computes_every_sample_once_within_the_budget(budget: int, ranks: int, share: bool) -> None:
     samples = make_samples(problems=5, n=4)
-    rows = make_rows(samples, range(20), budget=budget, hidden=hidden)
-    shares = plan(rows, budget=budget, ranks=ranks)
-    assert len({len(share) for share in shares}) == 1
-    batches = [batch for share in shares for batch in share]
+    rows = make_rows(samples, range(20), budget=budget, share=share)
+    shares = plan(rows, budget=budget, ranks=ranks, hidden=32)
+    assert len({len(part) for part in shares}) == 1
+    batches = [batch for part in shares for batch in part]
     assert sorted(index for batch in batches for row in batch for index in row.samples) == list(range(20))
     for batch in batches:
-        padded = len(batch) * max((row.length for row in batch), default=0)
-        assert padded <= budget or len(batch) == 1
+        assert sum(row.length for row in batch) <= budget or len(batch) == 1
+
+
+def test_mixed_lengths_fill_their_micro_batches_and_load_ranks_alike() -> None:
+    rng = random.Random(0)
+    lengths = [rng.randrange(10, 1000) for _ in range(200)]
+    rows = [Row((number,), length, length**2 / 2) for number, length in enumerate(lengths)]
+    shares = plan(rows, budget=4096, ranks=4, hidden=64)
+    assert len(shares[0]) == -(-sum(lengths) // (4 * 4096))  # no more passes than the tokens ask for
+    loads = [sum(row.cost(64) for batch in part for row in batch) for part in shares]
+    assert max(loads) < 1.02 * min(loads)
 
 
 def test_with_room_for_all_every_rank_gets_work() -> None:
-    rows = make_rows(make_samples(problems=8, n=4), range(32), budget=10_000, hidden=None)
-    assert all(batch for share in plan(rows, budget=10_000, ranks=2) for batch in share)
+    rows = make_rows(make_samples(problems=8, n=4), range(32), budget=10_000)
+    assert all(batch for part in plan(rows, budget=10_000, ranks=2, hidden=32) for batch in part)
 
 
-def test_rows_of_like_length_meet_so_that_little_is_padding() -> None:
-    rows = [Row((number,), 10 if number % 2 else 100) for number in range(40)]
-    (batches,) = plan(rows, budget=400, ranks=1)
-    padding = sum(len(batch) * max(r.length for r in batch) - sum(r.length for r in batch) for batch in batches)
-    assert padding <= 90
-
-
-def test_answers_share_a_prompt_only_while_that_is_cheaper() -> None:
-    short, long = [replace(s, response_ids=s.response_ids * 1) for s in make_samples(problems=1, n=4)], []
-    for sample in short:
-        long.append(replace(sample, response_ids=[5] * 5000))
-    assert len(make_rows(short, range(4), budget=100_000, hidden=512)) == 1
-    assert len(make_rows(long, range(4), budget=100_000, hidden=512)) == 4
-
-
-def test_positions_and_targets_of_a_shared_row_by_hand() -> None:
+def test_rows_count_their_tokens_and_pairs() -> None:
     first, second = make_samples(problems=1, n=2)
+    samples = [replace(first, response_ids=[4] * 5), replace(second, response_ids=[4] * 3)]
+    prompt = len(first.prompt_ids)
+    (row,) = make_rows(samples, [0, 1], budget=100)
+    assert row.length == prompt + 4 + 2
+    # In the limit of many tokens: half the square of prompt and answer, less the prompt's own half the second time.
+    assert row.pairs == (prompt + 4) ** 2 / 2 + (prompt + 2) ** 2 / 2 - prompt**2 / 2
+
+
+def test_a_packed_row_by_hand() -> None:
+    first, second, third = make_samples(problems=1, n=3)
     prompt = [10, 11, 12]
     samples = [
         replace(first, prompt_ids=prompt, response_ids=[20, 21], temperature=0.5),
         replace(second, prompt_ids=prompt, response_ids=[30, 31, 32], temperature=2.0),
+        replace(third, prompt_ids=[13], response_ids=[40, 41]),
     ]
-    batch = collate([Row((0, 1), 6)], samples)
-    assert batch.input_BT.tolist() == [[10, 11, 12, 20, 30, 31]]  # the last token of an answer predicts nothing
-    assert batch.position_BT is not None
-    assert batch.position_BT.tolist() == [[0, 1, 2, 3, 3, 4]]
-    assert batch.source_N.tolist() == [2, 3, 2, 4, 5]
-    assert batch.target_N.tolist() == [20, 21, 30, 31, 32]
-    assert batch.temperature_N.tolist() == [0.5, 0.5, 2.0, 2.0, 2.0]
-    assert batch.lengths == (2, 3)
-    assert batch.mask_B1TT is not None
-    visible = [[t for t in range(6) if row[t]] for row in batch.mask_B1TT[0, 0].tolist()]
-    assert visible == [[0], [0, 1], [0, 1, 2], [0, 1, 2, 3], [0, 1, 2, 4], [0, 1, 2, 4, 5]]
+    batch = collate([Row((0, 1), 6, 0), Row((2,), 2, 0)], samples, multiple=3)
+    # The last token of an answer predicts nothing. One token is added, to come to a multiple of 3.
+    assert batch.input_1T.tolist() == [[10, 11, 12, 20, 30, 31, 13, 40, 0]]
+    assert batch.position_1T.tolist() == [[0, 1, 2, 3, 3, 4, 0, 1, 0]]
+    assert batch.packing.lengths == (3, 1, 2, 2, 1)
+    assert batch.packing.prompts == (None, 0, 0, None, None)
+    assert batch.source_N.tolist() == [2, 3, 2, 4, 5, 6, 7]
+    assert batch.target_N.tolist() == [20, 21, 30, 31, 32, 40, 41]
+    assert batch.temperature_N.tolist() == pytest.approx([0.5, 0.5, 2.0, 2.0, 2.0, 0.8, 0.8])
+    assert batch.lengths == (2, 3, 2)
 
 
-def test_a_dummy_has_one_token_and_belongs_to_nobody() -> None:
-    batch = collate([], [])
+@pytest.mark.parametrize("multiple", [1, 2])
+def test_a_dummy_has_as_few_tokens_as_can_be_and_belongs_to_nobody(multiple: int) -> None:
+    batch = collate([], [], multiple=multiple)
     assert batch.samples == ()
-    assert batch.input_BT.shape == (1, 1)
+    assert batch.input_1T.shape == (1, multiple)
     assert batch.target_N.shape == torch.Size([1])

@@ -1,38 +1,48 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
+from transformers import AttentionInterface, LlamaForCausalLM
 
 from components.policy_update import logprob
 from components.policy_update.batching import MicroBatch, collate, make_rows
 from components.policy_update.logprob import LogprobHead, PolicyLogprobs
+from components.policy_update.packing import SDPA, Packing, packed_flash, register
 from components.policy_update.rollout_io import Sample
 from tests.policy_update.helpers import make_samples, tiny_model
 
 
-def forward(module: PolicyLogprobs, batch: MicroBatch) -> tuple[Tensor, Tensor]:
-    logp_N, entropy_N = module(
-        batch.input_BT, batch.position_BT, batch.mask_B1TT, batch.source_N, batch.target_N, batch.temperature_N
-    )
+def packed_model() -> LlamaForCausalLM:
+    return tiny_model(attention=register("sdpa"))
+
+
+def forward(batch: MicroBatch) -> tuple[Tensor, Tensor]:
+    logp_N, entropy_N = PolicyLogprobs(packed_model())(**batch.inputs())
     return logp_N, entropy_N
 
 
-def reference(sample: Sample) -> tuple[Tensor, Tensor]:
+def reference(sample: Sample, model: LlamaForCausalLM | None = None) -> tuple[Tensor, Tensor]:
     """Log-probs and entropies from the plain model's logits, one sequence at a time."""
     ids = torch.tensor([sample.prompt_ids + sample.response_ids])
-    logits_TV = tiny_model()(ids).logits[0, len(sample.prompt_ids) - 1 : -1] / sample.temperature
+    logits_TV = (model or tiny_model())(ids).logits[0, len(sample.prompt_ids) - 1 : -1] / sample.temperature
     logp_TV = logits_TV.log_softmax(-1)
     target_T = torch.tensor(sample.response_ids)
     return logp_TV.gather(1, target_T[:, None])[:, 0], -(logp_TV.exp() * logp_TV).sum(-1)
 
 
-@pytest.mark.parametrize("hidden", [None, 32])
-def test_log_probs_and_entropies_are_those_of_the_plain_model(hidden: int | None) -> None:
+def pack(samples: list[Sample], *, share: bool) -> MicroBatch:
+    return collate(make_rows(samples, range(len(samples)), budget=10_000, share=share), samples)
+
+
+@pytest.mark.parametrize("share", [False, True])
+def test_log_probs_and_entropies_are_those_of_the_plain_model(share: bool) -> None:
     samples = make_samples(problems=3, n=3)
-    batch = collate(make_rows(samples, range(9), budget=10_000, hidden=hidden), samples)
-    assert (batch.mask_B1TT is not None) == (hidden is not None)
-    logp_N, entropy_N = forward(PolicyLogprobs(tiny_model()), batch)
+    batch = pack(samples, share=share)
+    assert any(prompt is not None for prompt in batch.packing.prompts) == share
+    logp_N, entropy_N = forward(batch)
     for index, logp_T, entropy_T in zip(
         batch.samples, logp_N.split(batch.lengths), entropy_N.split(batch.lengths), strict=True
     ):
@@ -41,25 +51,103 @@ def test_log_probs_and_entropies_are_those_of_the_plain_model(hidden: int | None
         torch.testing.assert_close(entropy_T, expected_entropy_T, atol=1e-5, rtol=0)
 
 
-def test_without_its_mask_a_shared_row_would_be_wrong() -> None:
-    samples = make_samples(problems=1, n=3)
-    batch = collate(make_rows(samples, range(3), budget=10_000, hidden=32), samples)
-    leaky = MicroBatch(**{**vars(batch), "mask_B1TT": torch.ones_like(batch.mask_B1TT).tril()})
-    module = PolicyLogprobs(tiny_model())
-    assert (forward(module, batch)[0] - forward(module, leaky)[0]).abs().max() > 1e-4
+@pytest.mark.parametrize("wrong", ["one sequence", "positions go on", "no prompt"])
+def test_with_another_packing_the_log_probs_would_be_wrong(wrong: str) -> None:
+    samples = make_samples(problems=3, n=3)
+    batch = pack(samples, share=True)
+    width = batch.input_1T.shape[1]
+    leaky = {
+        "one sequence": {"packing": Packing.of([width], [None])},
+        "positions go on": {"position_1T": torch.arange(width)[None]},
+        "no prompt": {"packing": Packing.of(batch.packing.lengths, [None] * len(batch.packing.lengths))},
+    }[wrong]
+    assert (forward(batch)[0] - forward(MicroBatch(**{**vars(batch), **leaky}))[0]).abs().max() > 1e-4
 
 
-def test_sharing_a_prompt_leaves_the_gradient_as_it_is() -> None:
-    samples = make_samples(problems=2, n=4)
-    grads = []
-    for hidden in (None, 32):
-        module = PolicyLogprobs(tiny_model())
-        batch = collate(make_rows(samples, range(8), budget=10_000, hidden=hidden), samples)
-        scale_N = torch.tensor([1.0 + index for index in batch.samples]).repeat_interleave(torch.tensor(batch.lengths))
-        (forward(module, batch)[0] * scale_N).sum().backward()
-        grads.append({name: p.grad for name, p in module.named_parameters()})
-    for name, grad in grads[0].items():
-        torch.testing.assert_close(grad, grads[1][name], atol=1e-4, rtol=1e-4)
+def gradients(model: LlamaForCausalLM, batch: MicroBatch) -> dict[str, Tensor]:
+    """Of a sum in which each sample has a weight of its own."""
+    module = PolicyLogprobs(model)
+    scale_N = torch.tensor([1.0 + index for index in batch.samples]).repeat_interleave(torch.tensor(batch.lengths))
+    (module(**batch.inputs())[0] * scale_N).sum().backward()
+    return {name: parameter.grad for name, parameter in model.named_parameters() if parameter.grad is not None}
+
+
+def unpacked_gradients(samples: list[Sample]) -> dict[str, Tensor]:
+    """The same with the plain model, one sequence at a time."""
+    model = tiny_model()
+    for index, sample in enumerate(samples):
+        (reference(sample, model)[0] * (1.0 + index)).sum().backward()
+    return {name: parameter.grad for name, parameter in model.named_parameters() if parameter.grad is not None}
+
+
+@pytest.mark.parametrize("share", [False, True])
+def test_the_gradient_is_that_of_unpacked_sequences(share: bool) -> None:
+    samples = make_samples(problems=3, n=4)
+    expected = unpacked_gradients(samples)
+    ours = gradients(packed_model(), pack(samples, share=share))
+    assert ours.keys() == expected.keys()
+    for name, grad in expected.items():
+        torch.testing.assert_close(ours[name], grad, atol=1e-4, rtol=1e-4)
+
+
+def test_activation_checkpointing_leaves_the_gradient_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = pack(make_samples(problems=3, n=4), share=True)
+    expected = gradients(packed_model(), batch)
+    calls: list[int] = []
+    mask = Packing.mask
+
+    def counted(self: Packing, span: int, device: torch.device) -> Tensor | None:
+        calls.append(span)
+        return mask(self, span, device)
+
+    monkeypatch.setattr(Packing, "mask", counted)
+    model = packed_model().train()
+    model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    ours = gradients(model, batch)
+    assert len(calls) == 2 * model.config.num_hidden_layers * len(batch.packing.lengths)  # forward, and once more
+    for name, grad in expected.items():
+        assert torch.equal(ours[name], grad)
+
+
+def flash_attn_varlen(
+    q: Tensor, k: Tensor, v: Tensor, *, ends_q: Tensor, ends_k: Tensor, scale: float | None
+) -> Tensor:
+    """What flash-attn >= 2.1 documents for varlen and causal: sequence by sequence, aligned at the bottom right."""
+    outputs = []
+    for s in range(len(ends_q) - 1):
+        own_q, own_k = slice(ends_q[s], ends_q[s + 1]), slice(ends_k[s], ends_k[s + 1])
+        heads_q, heads_k, heads_v = q[own_q].transpose(0, 1), k[own_k].transpose(0, 1), v[own_k].transpose(0, 1)
+        groups = len(heads_q) // len(heads_k)
+        scores = heads_q @ heads_k.repeat_interleave(groups, 0).transpose(1, 2) * (scale or q.shape[-1] ** -0.5)
+        later = torch.ones(scores.shape[1:], dtype=torch.bool).triu(scores.shape[2] - scores.shape[1] + 1)
+        weights = scores.masked_fill(later, -torch.inf).softmax(-1)
+        outputs.append((weights @ heads_v.repeat_interleave(groups, 0)).transpose(0, 1))
+    return torch.cat(outputs)
+
+
+@pytest.mark.parametrize("share", [False, True])
+def test_flash_attention_is_asked_for_the_same(share: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def flash(module: Any, query: Tensor, key: Tensor, value: Tensor, mask: None, **given: Any) -> tuple[Tensor, None]:
+        q, k, v = (tensor[0].transpose(0, 1) for tensor in (query, key, value))
+        ends_q, ends_k = given["cu_seq_lens_q"], given["cu_seq_lens_k"]
+        assert ends_q.dtype == ends_k.dtype == torch.int32
+        assert given["max_length_q"] == ends_q.diff().max()
+        assert given["max_length_k"] == ends_k.diff().max()
+        return flash_attn_varlen(q, k, v, ends_q=ends_q, ends_k=ends_k, scale=given["scaling"])[None], None
+
+    monkeypatch.setattr("transformers.integrations.flash_attention.flash_attention_forward", flash)
+    samples = make_samples(problems=3, n=4)
+    batch = pack(samples, share=share)
+    model = packed_model()
+    monkeypatch.setitem(AttentionInterface._global_mapping, SDPA, packed_flash)
+    ours, expected = gradients(model, batch), unpacked_gradients(samples)
+    for name, grad in expected.items():
+        torch.testing.assert_close(ours[name], grad, atol=1e-4, rtol=1e-4)
+
+
+def test_a_span_before_its_prompt_is_refused() -> None:
+    with pytest.raises(ValueError, match="span 0 of 3 tokens after prompt 1"):
+        Packing.of([3, 2], [1, None])
 
 
 @pytest.mark.parametrize("weight_trained", [True, False])

@@ -5,13 +5,16 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import torch
 
+from components.core.config import Config
 from components.core.errors import UserError
 from components.core.store import Pointer
 from tests.policy_update.helpers import World, make_samples, save_rewards
@@ -21,24 +24,67 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parent.parent.parent
 
 
+COMPARED = ("actor/grad_norm", "actor/pg_loss", "actor/entropy", "actor/ppo_kl", "sampling/mismatch_k3_kl")
+
+
+def same_training(world: World, one: Pointer, other: Pointer, points: list[list[dict[str, float]]]) -> None:
+    for expected, point in zip(*points, strict=True):
+        for name in COMPARED:
+            assert point[name] == pytest.approx(expected[name], rel=1e-4, abs=1e-6), name
+    weights = world.weights(one)
+    for name, tensor in world.weights(other).items():
+        torch.testing.assert_close(tensor, weights[name], atol=1e-4, rtol=0)
+
+
 def test_two_ranks_train_as_one_does(world: World) -> None:
     settings: dict[str, Any] = {"ppo_mini_batch_size": 2, "batch_size": 4, "ppo_max_token_len_per_gpu": 60}
-    results: list[Pointer] = []
+    results: list[list[Pointer]] = []
     for ranks, launcher in ((1, "inprocess"), (2, "deepspeed")):
         config = world.config(run_name=f"ranks-{ranks}", ranks=ranks, launcher=launcher, **settings)
         first = world.update(config, make_samples())
         # One problem is one row: the second rank has nothing but a dummy, yet must not hang. Its state goes on, too.
         second = world.update(config, make_samples(problems=1, seed=1), policy=first, iteration=1)
-        results += [first, second]
+        results.append([first, second])
     points = [point for _, point in world.curves.points]
     assert len(points) == 6
-    for one, two in zip(points[:3], points[3:], strict=True):
-        for name in ("actor/grad_norm", "actor/pg_loss", "actor/entropy", "actor/ppo_kl", "sampling/mismatch_k3_kl"):
-            assert two[name] == pytest.approx(one[name], rel=1e-4, abs=1e-6), name
-    for alone, together in zip(results[:2], results[2:], strict=True):
-        expected = world.weights(alone)
-        for name, tensor in world.weights(together).items():
-            torch.testing.assert_close(tensor, expected[name], atol=1e-4, rtol=0)
+    for number, (one, two) in enumerate(zip(*results, strict=True)):
+        part = slice(0, 2) if number == 0 else slice(2, 3)
+        same_training(world, one, two, [points[:3][part], points[3:][part]])
+
+
+@pytest.mark.parametrize(("ranks", "size"), [(2, 2), (4, 2)])
+def test_ranks_that_share_their_sequences_train_as_one_does(world: World, ranks: int, size: int) -> None:
+    # 7 tokens a rank: prompts and answers are cut in the middle, and micro-batches are padded to even lengths.
+    settings: dict[str, Any] = {"ppo_mini_batch_size": 2, "batch_size": 4, "ppo_max_token_len_per_gpu": 7}
+    one = world.update(world.config(run_name="one", **settings), make_samples())
+    settings |= {"ranks": ranks, "launcher": "deepspeed", "ulysses_sequence_parallel_size": size}
+    shared = world.update(world.config(run_name="shared", **settings), make_samples())
+    points = [point for _, point in world.curves.points]
+    assert len(points) == 4
+    same_training(world, one, shared, [points[:2], points[2:]])
+
+
+@pytest.mark.parametrize(("before", "after"), [(2, 1), (1, 2)])
+@pytest.mark.parametrize("last_layers", [None, 1])
+def test_training_goes_on_with_another_number_of_ranks(
+    world: World, before: int, after: int, last_layers: int | None
+) -> None:
+    def config(run: str, ranks: int) -> Config:
+        launcher = "inprocess" if ranks == 1 else "deepspeed"
+        return world.config(run_name=run, ranks=ranks, launcher=launcher, train_last_layers=last_layers)
+
+    first = world.update(config("run", before), make_samples())
+    later = make_samples(seed=1)
+    same = world.update(config("run", before), later, policy=first, iteration=1)
+    world.store.delete("runs/run/stage-1/iter-01/policy")
+    other = world.update(config("run", after), later, policy=first, iteration=1)
+    points = [point for _, point in world.curves.points]
+    same_training(world, same, other, [points[1:2], points[2:3]])
+    # Without the moments the step would be another one.
+    world.store.delete("runs/run/stage-1/iter-01/policy")
+    world.store.delete("runs/run/stage-1/iter-00/optimizer")
+    fresh = world.weights(world.update(config("run", 1), later, policy=first, iteration=1))
+    assert max((tensor - fresh[name]).abs().max() for name, tensor in world.weights(other).items()) > 1e-3
 
 
 def test_a_rank_that_fails_fails_the_step_with_its_message(world: World) -> None:
@@ -92,3 +138,58 @@ def test_killed_within_an_update_and_started_again_gives_the_same_bytes(world: W
     again = world.update(config, later, policy=first, iteration=1)
     want = world.weights(expected)
     assert all(torch.equal(tensor, want[name]) for name, tensor in world.weights(again).items())
+
+
+KILLED_WITH_RANKS = """
+import os, signal, sys
+import components.core.tracking
+from tests.policy_update.helpers import Curves
+
+class Killing(Curves):
+    def log(self, run_id, metrics, step):
+        if step == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+components.core.tracking.Tracking = Killing()
+from components.core.config import read_config
+from components.core.store import Pointer
+from components.policy_update.update import run
+
+config, policy, rewards = sys.argv[1:]
+run(config=read_config(config), policy=Pointer.read(policy), rewards=[Pointer.read(rewards)], stage=1, iteration=0,
+    output=policy + ".out")
+"""
+
+
+def test_a_killed_step_takes_its_ranks_along_and_started_again_gives_the_same_bytes(
+    world: World, tmp_path: Path
+) -> None:
+    settings: dict[str, Any] = {"ppo_mini_batch_size": 1, "batch_size": 4, "ranks": 2, "launcher": "deepspeed"}
+    samples = make_samples()
+    expected = world.update(world.config(run_name="whole", **settings), samples)
+
+    config = world.config(run_name="killed", **settings)
+    (rewards,) = save_rewards(world.store, config, samples)
+    (tmp_path / "config.json").write_text(config.model_dump_json())
+    world.base.write(tmp_path / "policy.json")
+    rewards.write(tmp_path / "rewards.json")
+    arguments = [str(tmp_path / name) for name in ("config.json", "policy.json", "rewards.json")]
+    killed = subprocess.run([sys.executable, "-c", KILLED_WITH_RANKS, *arguments], cwd=ROOT)
+    assert killed.returncode == -signal.SIGKILL
+    deadline = time.monotonic() + 60
+    while ranks_of(world) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert not ranks_of(world)
+    assert world.store.complete("runs/killed/stage-1/iter-00/policy") is None
+
+    again = world.update(config, samples)
+    want = world.weights(expected)
+    assert all(torch.equal(tensor, want[name]) for name, tensor in world.weights(again).items())
+
+
+def ranks_of(world: World) -> list[int]:
+    return [
+        process.pid
+        for process in psutil.process_iter(["cmdline"])
+        if any(str(world.folder) in word and word.endswith("job.json") for word in process.info["cmdline"] or [])
+    ]

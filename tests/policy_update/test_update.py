@@ -346,14 +346,23 @@ def test_old_optimizer_states_go_once_newer_ones_are_complete(world: World) -> N
     assert all(world.store.fetch(policy) for policy in policies)
 
 
-def test_another_number_of_ranks_starts_afresh_and_says_so(
-    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_state_of_other_trained_weights_is_left_and_the_step_says_so(
+    world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pointer = world.update(world.config(), make_samples())
-    config = world.config(launcher="deepspeed", ranks=2)
-    assert update_module._usable_optimizer(world.store, config, pointer) is None
-    assert "'ranks': 1" in capsys.readouterr().out
-    assert update_module._usable_optimizer(world.store, world.config(), pointer) is not None
+    pointer = world.update(world.config(train_last_layers=1), make_samples())
+    assert update_module._usable_optimizer(world.store, world.config(), pointer) is None
+    assert "'train_last_layers': 1" in capsys.readouterr().out
+    assert update_module._usable_optimizer(world.store, world.config(train_last_layers=1), pointer) is not None
+
+
+def test_the_same_update_computed_elsewhere_is_complete_already(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = world.update(world.config(), make_samples())
+    elsewhere = world.config(launcher="deepspeed", ranks=2, ulysses_sequence_parallel_size=2, offload_optimizer=True)
+    assert world.update(elsewhere, make_samples()).sha256 == first.sha256
+    assert "complete already" in capsys.readouterr().out
+    assert world.update(world.config(grad_clip=0.1), make_samples()).sha256 != first.sha256
 
 
 def test_a_full_disk_is_told_before_the_work(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
