@@ -3,12 +3,14 @@ PYTHON ?= python3.11
 PROFILE ?= demo
 STORE ?= work
 ARGS ?=
+IMAGES ?= build/images.env
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-$(shell cat requirements.txt requirements-no-deps.txt pyproject.toml | sha256sum | cut -c1-16)
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-fast lint pipeline ui bench bench-sandbox bench-data bench-update clean
+.PHONY: help install run test test-fast lint pipeline compiled images image-locks smoke-docker ui
+.PHONY: bench bench-sandbox bench-data bench-update clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -38,8 +40,23 @@ lint: install ## ruff and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-pipeline: install ## compile PROFILE to pipeline.yaml (ARGS="key=value ...")
-	$(BIN)/deepcoder compile --profile $(PROFILE) --output pipeline.yaml $(ARGS)
+pipeline: install ## compile PROFILE to pipeline.yaml (ARGS="key=value ...", images as `make images` wrote them)
+	$(BIN)/deepcoder compile --profile $(PROFILE) --output pipeline.yaml \
+	  $(if $(wildcard $(IMAGES)),--images $(IMAGES)) $(ARGS)
+
+compiled: install ## renew the committed pipelines/compiled/*.yaml, which the tests compare with the code
+	$(BIN)/deepcoder compile --profile demo --output pipelines/compiled/demo.yaml
+	$(BIN)/deepcoder compile --profile smoke --output pipelines/compiled/smoke.yaml
+
+images: ## build the images (VARIANT=gpu|cpu REGISTRY= TAG= BASE= PUSH=1); names and digests go to build/images.env
+	OUTPUT=$(IMAGES) images/build.sh
+
+image-locks: ## renew images/*/requirements-*.txt from the .in files; needs uv
+	images/lock.sh
+
+smoke-docker: install ## the smoke profile with each step in its own container, and without; both must agree
+	@test -f $(IMAGES) || { echo "no $(IMAGES): run make images VARIANT=cpu first"; exit 1; }
+	set -a && . $(abspath $(IMAGES)) && $(BIN)/pytest -rs tests/pipelines/test_containers.py
 
 ui: install ## open MLflow on the runs in STORE, at http://127.0.0.1:5000
 	$(BIN)/mlflow ui --backend-store-uri sqlite:///$(abspath $(STORE))/mlflow.db --host 127.0.0.1 --port 5000

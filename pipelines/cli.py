@@ -7,18 +7,24 @@ import sys
 from pathlib import Path
 
 from components.core.errors import UserError
+from components.core.images import use_images
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Parse, run, and show a UserError without a traceback; returns the exit status."""
     parser = argparse.ArgumentParser(prog="deepcoder", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    _profile_command(commands, "compile", "write pipeline.yaml").add_argument("--output", default="pipeline.yaml")
+    compiler = _profile_command(commands, "compile", "write pipeline.yaml")
+    compiler.add_argument("--output", default="pipeline.yaml")
     run = _profile_command(commands, "run", "run the compiled pipeline on this machine")
     run.add_argument("--runner", choices=["subprocess", "docker"], default="subprocess")
+    for command in (compiler, run):
+        command.add_argument("--images", type=Path, help="the file that `make images` wrote: names by digest or tag")
     _profile_command(commands, "config", "print the whole configuration, validated")
     namespace = parser.parse_args(arguments)
     try:
+        if getattr(namespace, "images", None):
+            use_images(namespace.images)
         {"compile": _compile, "run": _run, "config": _config}[namespace.command](namespace)
     except UserError as error:
         print(f"deepcoder: {error}", file=sys.stderr)
@@ -34,7 +40,7 @@ def _profile_command(commands: argparse._SubParsersAction, name: str, text: str)
 
 
 def _compile(namespace: argparse.Namespace) -> None:
-    from pipelines.compile import compile_profile, load_profile
+    from pipelines.compile import compile_profile, load_profile, warnings
 
     values, config = load_profile(namespace.profile, namespace.overrides)
     size = compile_profile(values, config, Path(namespace.output))
@@ -42,6 +48,8 @@ def _compile(namespace: argparse.Namespace) -> None:
         f"{namespace.output}: {size['tasks']} tasks, {size['yaml_bytes'] >> 10} KiB; as an Argo workflow an estimated "
         f"{size['workflow_bytes'] >> 10} KiB of at most 600 KiB"
     )
+    for warning in warnings(config):
+        print(f"warning: {warning}", file=sys.stderr)
 
 
 def _run(namespace: argparse.Namespace) -> None:

@@ -9,6 +9,7 @@ import yaml
 
 from components.core.config import Config, parse_config
 from components.core.errors import UserError
+from components.core.images import unpinned
 from components.core.resolve import absolute_paths, merge, parse_overrides, read_profile
 
 PROFILES = Path(__file__).parent / "profiles"
@@ -72,6 +73,19 @@ def compile_profile(values: dict[str, Any], config: Config, output: Path) -> dic
         )
     temporary.replace(output)
     return size
+
+
+def warnings(config: Config) -> list[str]:
+    """What a cluster would make trouble of, though the pipeline is valid."""
+    found = []
+    if not config.store.startswith("s3://") and not config.kubernetes.pvc:
+        found.append(
+            f"store={config.store} is a directory, which pods do not share: submit with store=s3://bucket/prefix, "
+            "or compile with kubernetes.pvc= and store= below its mount"
+        )
+    if unpinned():
+        found.append(f"not pinned by digest: {', '.join(unpinned())}; `make images PUSH=1 REGISTRY=...` pins them")
+    return found
 
 
 def measure(path: Path) -> dict[str, int]:

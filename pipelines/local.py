@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 import warnings
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,7 @@ def run_local(values: dict[str, Any], config: Config, runner: str) -> None:
 
     # The images' names say nothing here: this environment holds what every image holds.
     warnings.filterwarnings("ignore", message="You may be attemping to run a task")
+    warnings.filterwarnings("ignore", message="Task '.*': settings")  # of pods, which mean nothing here
     has_gpu = Path("/dev/nvidia0").exists()
     for name, value in _ENVIRONMENT.items():
         if name != "DS_ACCELERATOR" or not has_gpu:
@@ -61,18 +63,24 @@ def run_local(values: dict[str, Any], config: Config, runner: str) -> None:
         path = Path(scratch) / "pipeline.yaml"
         size = compile_profile(values, config, path)
         print(f"compiled: {size['tasks']} tasks, {size['yaml_bytes'] >> 10} KiB of YAML", flush=True)
+        walls: AbstractContextManager[None] = nullcontext()
+        if runner == "docker":
+            from pipelines.containers import step_containers
+
+            walls = step_containers(config)
         start = {"subprocess": lambda: local.SubprocessRunner(use_venv=False), "docker": local.DockerRunner}[runner]
         local.init(start(), pipeline_root=f"{config.store}/kfp", raise_on_error=True)
         pipeline = kfp_components.load_component_from_file(str(path))
         before = time.monotonic()
         log = Path("work" if config.store.startswith("s3://") else config.store) / "runs" / config.run / "log.txt"
         try:
-            with quiet(log):
+            with walls, quiet(log):
                 pipeline()
         except RuntimeError as error:
             raise UserError(f"the run stopped: {error} Start it again: it goes on where it stopped.") from error
         peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6  # KB to GB, of the largest child
-        print(f"\n{(time.monotonic() - before) / 60:.1f} min in all; the largest step took {peak:.1f} GB of memory")
+        largest = f"; the largest step took {peak:.1f} GB of memory" if runner == "subprocess" else ""
+        print(f"\n{(time.monotonic() - before) / 60:.1f} min in all{largest}")
     print_summary(config, store)
 
 
