@@ -159,6 +159,8 @@ def _load_model(
     )
     del sharded_loading
     if config.use_liger:
+        if device.type == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
+            raise UserError("policy_update.use_liger=true needs a GPU: its kernels are Triton's.")
         from liger_kernel.transformers.monkey_patch import _apply_liger_kernel_to_instance
 
         # RMSNorm, rotary embedding and SwiGLU. The loss is not the model's own, and its head is fused here.
@@ -169,9 +171,14 @@ def _load_model(
 def _attention(config: PolicyUpdateConfig, model_config: Any, hf: Path, device: torch.device) -> str:
     """Which attention to use."""
     implementation = config.attn_implementation
+    flash = device.type == "cuda" and importlib.util.find_spec("flash_attn") is not None and config.dtype == "bfloat16"
     if implementation == "auto":
-        has_flash = device.type == "cuda" and importlib.util.find_spec("flash_attn") is not None
-        implementation = "flash_attention_2" if has_flash and config.dtype == "bfloat16" else "sdpa"
+        implementation = "flash_attention_2" if flash else "sdpa"
+    elif implementation == "flash_attention_2" and not flash:
+        raise UserError(
+            "policy_update.attn_implementation=flash_attention_2 needs a GPU, the package flash-attn and "
+            "dtype=bfloat16. Set it to sdpa."
+        )
     if implementation == "sdpa" and "sliding_attention" in (getattr(model_config, "layer_types", None) or []):
         raise UserError(f"{hf}: has sliding-window layers; set policy_update.attn_implementation=flash_attention_2.")
     heads, size = model_config.num_attention_heads, config.ulysses_sequence_parallel_size

@@ -6,10 +6,12 @@ import importlib.util
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
+from components.core.errors import UserError
 from components.core.store import Pointer
 from tests.policy_update.helpers import World, make_samples
 
@@ -88,3 +90,15 @@ def test_liger_kernels_in_tritons_interpreter(world: World, tmp_path: Path) -> N
     for kernel in ("rms_norm", "rope", "swiglu"):
         assert any(kernel in name for name in ran), ran
     same_update(world, plain, Pointer.read(tmp_path / "liger.json"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"use_liger": True}, "use_liger=true needs a GPU"),
+        ({"attn_implementation": "flash_attention_2"}, "needs a GPU, the package flash-attn and dtype=bfloat16"),
+    ],
+)
+def test_what_needs_a_gpu_says_so(world: World, settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        world.update(world.config(**settings), make_samples())
