@@ -6,7 +6,8 @@ Both take the same random policy, the same answers and advantages, one process o
 of at most the same number of tokens; their first gradients must agree. Seconds are of CPU time, and each measurement is
 a process of its own, the two trainers taken in turns, so that a busy machine slows both alike.
 
-Writes `update.json` and `update.md` beside this file. TRL is installed with `pip install --no-deps -r benchmarks/requirements.txt`.
+Writes `update.json` and `update.md` beside this file. TRL comes with `pip install --no-deps -r
+benchmarks/requirements.txt`.
 """
 
 from __future__ import annotations
@@ -347,7 +348,7 @@ def to_markdown(result: dict[str, Any]) -> str:
         f"answers, micro-batches of at most {BUDGET} tokens; {result['rounds']} rounds in turns of {STEPS} steps, the "
         f"first of which warms up; {result['machine']}. Tokens are those of prompts and answers, without padding.",
         "",
-        "| batch | trainer | tokens a CPU second | times TRL | peak MB | above the loaded model | first gradient's norm |",
+        "| batch | trainer | tokens a CPU second | times TRL | peak MB | above the loaded model | gradient's norm |",
         "|---|---|---|---|---|---|---|",
     ]
     for case, trainers in result["cases"].items():
