@@ -1,36 +1,89 @@
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import torch
 from torch import Tensor
 
-from components.policy_update.kl import mismatch_k3
-from components.policy_update.losses import clipped_policy_loss, clipped_tokens, importance_weights
+from components.core.config import LOSS_MODES, Divergence, PolicyUpdateConfig
+from components.core.errors import UserError
+from components.policy_update.kl import kl_estimate, mismatch_k3
+from components.policy_update.losses import (
+    LOSSES,
+    Tokens,
+    clipped_policy_loss,
+    clipped_tokens,
+    importance_weights,
+    policy_loss,
+    token_weights,
+    value_loss,
+)
+from tests.policy_update.golden import GOLDEN, LENGTHS, SETTINGS, batch, real_tokens
 
-GOLDEN = json.loads((Path(__file__).parent.parent / "oracles" / "policy_update.json").read_text())["losses"]
-CLIP = {"clip_low": GOLDEN["clip_low"], "clip_high": GOLDEN["clip_high"]}
+CLIP = {"clip_low": SETTINGS["clip_low"], "clip_high": SETTINGS["clip_high"]}
+MODES = get_args(PolicyUpdateConfig.model_fields["loss_agg_mode"].annotation)
 
 
-def golden(name: str) -> Tensor:
-    """The golden matrix's real tokens, one behind the other, as the trainer holds them."""
-    mask_BT = torch.tensor(GOLDEN["mask"]) > 0
-    tensor = torch.tensor(GOLDEN[name])
-    return (tensor[:, None].expand_as(mask_BT) if tensor.ndim == 1 else tensor)[mask_BT]
+def settings(name: str) -> PolicyUpdateConfig:
+    return PolicyUpdateConfig(
+        loss_mode="vanilla" if name == "dual" else name,
+        clip_ratio_low=SETTINGS["clip_low"],
+        clip_ratio_high=SETTINGS["clip_high"],
+        clip_ratio_c=SETTINGS["dual"] if name == "dual" else None,
+    )
 
 
-def loss_and_grad(*, weighted: bool) -> tuple[float, Tensor]:
-    logp_N = golden("logp").requires_grad_()
-    loss_N = clipped_policy_loss(logp_N, golden("old"), golden("advantage"), **CLIP)
-    if weighted:
-        loss_N = loss_N * importance_weights(golden("old"), golden("rollout"), GOLDEN["threshold"])
-    loss = loss_N.sum() / len(loss_N)
+def spread_weights(mode: str) -> Tensor:
+    weights = token_weights(LENGTHS, mode, scale=SETTINGS["scale"])
+    return torch.tensor(weights).repeat_interleave(torch.tensor(LENGTHS))
+
+
+def loss_and_grad(case: str) -> tuple[float, Tensor, dict[str, Tensor]]:
+    """A golden case, `loss/aggregation` or `loss/weighted`, as the trainer computes it."""
+    name, mode = case.split("/")
+    logp_N = batch("logp").requires_grad_()
+    config = settings("vanilla" if name == "kl_loss" else name)
+    loss_N, masks = policy_loss(config.loss_mode)(Tokens(logp_N, batch("old"), batch("advantage"), LENGTHS), config)
+    if mode == "weighted":
+        loss_N = loss_N * importance_weights(batch("old"), batch("rollout"), SETTINGS["threshold"])
+    if name == "kl_loss":
+        loss_N = loss_N + SETTINGS["beta"] * kl_estimate(logp_N, batch("reference"), "k3")
+    loss = (loss_N * spread_weights("token-mean" if mode == "weighted" else mode)).sum()
     (grad_N,) = torch.autograd.grad(loss, logp_N)
-    return loss.item(), grad_N
+    return loss.item(), grad_N, masks
+
+
+@pytest.mark.parametrize(
+    ("package", "case"), [(package, case) for package in ("verl", "liger") for case in GOLDEN[package]]
+)
+def test_loss_and_gradient_equal_public_packages(package: str, case: str) -> None:
+    expected: dict[str, Any] = GOLDEN[package][case]
+    loss, grad_N, masks = loss_and_grad(case)
+    assert loss == pytest.approx(expected["loss"], abs=1e-6, rel=1e-6)
+    torch.testing.assert_close(grad_N, real_tokens(expected["grad"]), atol=1e-6, rtol=1e-6)
+    for name in ("actor/pg_clipfrac", "actor/pg_clipfrac_lower"):
+        if name in masks and name in expected:
+            assert masks[name].double().mean().item() == pytest.approx(expected[name], abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["vanilla", "dual", "gspo", "cispo"])
+def test_the_golden_batch_reaches_every_branch(name: str) -> None:
+    assert {f"{name}/{mode}" for mode in (*MODES, "weighted")} <= set(GOLDEN["verl"])
+    masks = loss_and_grad(f"{name}/token-mean")[2]
+    for mask_N in masks.values():
+        assert mask_N.any()
+        assert not mask_N.all()
+    assert ("actor/pg_clipfrac_lower" in masks) == (name == "dual")
+    weight_N = importance_weights(batch("old"), batch("rollout"), SETTINGS["threshold"])
+    assert (weight_N == SETTINGS["threshold"]).any()
+    assert (weight_N < 1).any()
+    assert (batch("advantage") == 0).any()
+
+
+def test_every_named_loss_is_there() -> None:
+    assert set(LOSSES) == set(LOSS_MODES)
 
 
 def test_loss_and_gradient_by_hand() -> None:
@@ -45,25 +98,15 @@ def test_loss_and_gradient_by_hand() -> None:
     assert logp_N.grad.tolist() == pytest.approx([0.0, 3.0, -1.0, 0.0, -3.0])
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("package", ["verl", "liger"])
-def test_loss_and_gradient_equal_public_packages(package: str, weighted: bool) -> None:
-    expected: dict[str, Any] = GOLDEN[f"{package}_{'weighted' if weighted else 'plain'}"]
-    loss, grad_N = loss_and_grad(weighted=weighted)
-    assert loss == pytest.approx(expected["loss"], abs=1e-6)
-    mask_BT = torch.tensor(GOLDEN["mask"]) > 0
-    torch.testing.assert_close(grad_N, torch.tensor(expected["grad"])[mask_BT], atol=1e-6, rtol=0)
-
-
-def test_the_golden_batch_reaches_every_branch() -> None:
-    low_N, high_N = clipped_tokens(golden("logp"), golden("old"), golden("advantage"), **CLIP)
-    assert low_N.any()
-    assert high_N.any()
-    weight_N = importance_weights(golden("old"), golden("rollout"), GOLDEN["threshold"])
-    assert (weight_N == GOLDEN["threshold"]).any()
-    assert (weight_N < 1).any()
-    clipped = (low_N | high_N).double().mean().item()
-    assert clipped == pytest.approx(GOLDEN["verl_plain"]["actor/pg_clipfrac"])
+def test_the_dual_clip_bounds_what_a_bad_token_can_cost() -> None:
+    # Ratio 5: without it 5 * 2; with it 3 * 2 and no gradient. A good token is not concerned.
+    logp_N = torch.tensor([5.0, 5.0, 2.0]).log().requires_grad_()
+    advantage_N = torch.tensor([-2.0, 2.0, -2.0])
+    loss_N = clipped_policy_loss(logp_N, torch.zeros(3), advantage_N, clip_low=0.2, clip_high=0.28, dual=3.0)
+    assert loss_N.tolist() == pytest.approx([6.0, -2.56, 4.0])
+    loss_N.sum().backward()
+    assert logp_N.grad is not None
+    assert logp_N.grad.tolist() == pytest.approx([0.0, 0.0, 4.0])
 
 
 def test_clip_higher_is_applied_above_and_not_below() -> None:
@@ -73,16 +116,85 @@ def test_clip_higher_is_applied_above_and_not_below() -> None:
     assert low_N.tolist() == [False, True]
 
 
-def test_k3_equals_verl_and_is_never_negative() -> None:
-    k3_BT = mismatch_k3(torch.tensor(GOLDEN["old"]), torch.tensor(GOLDEN["rollout"]))
-    torch.testing.assert_close(k3_BT, torch.tensor(GOLDEN["verl_k3"]), atol=1e-6, rtol=0)
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        ("token-mean", [1 / 8, 1 / 8, 0.0]),
+        ("seq-mean-token-sum", [1 / 2, 1 / 2, 0.0]),
+        ("seq-mean-token-sum-norm", [1 / 20, 1 / 20, 0.0]),
+        ("seq-mean-token-mean", [1 / 4, 1 / 12, 0.0]),
+    ],
+)
+def test_token_weights_by_hand(mode: str, expected: list[float]) -> None:
+    assert token_weights([2, 6, 0], mode, scale=10) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_without_a_token_no_mode_divides_by_zero(mode: str) -> None:
+    assert token_weights([], mode, scale=10) == []
+    assert token_weights([0, 0], mode, scale=10) == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_value_loss_equals_verl(mode: str) -> None:
+    golden = GOLDEN["values"]
+    value_N = real_tokens(golden["value"]).requires_grad_()
+    loss_N, held_N = value_loss(
+        value_N, real_tokens(golden["old"]), real_tokens(golden["return"]), clip=SETTINGS["value_clip"]
+    )
+    loss = (loss_N * spread_weights(mode)).sum()
+    (grad_N,) = torch.autograd.grad(loss, value_N)
+    assert loss.item() == pytest.approx(golden[mode]["loss"], abs=1e-6, rel=1e-6)
+    torch.testing.assert_close(grad_N, real_tokens(golden[mode]["grad"]), atol=1e-6, rtol=1e-6)
+    assert 0 < held_N.double().mean().item() < 1
+    assert held_N.double().mean().item() == pytest.approx(golden[mode]["vf_clipfrac"], abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["kl", "abs", "mse", "low_var_kl", "k1+", "k3+"])
+def test_divergence_equals_verl(kind: str) -> None:
+    golden = GOLDEN["divergences"]
+    logp_BT = torch.tensor(GOLDEN["batch"]["logp"], requires_grad=True)
+    value_BT = kl_estimate(logp_BT, torch.tensor(golden["reference"]), kind)
+    torch.testing.assert_close(value_BT, torch.tensor(golden[kind]["value"]), atol=1e-6, rtol=1e-6)
+    (grad_BT,) = torch.autograd.grad(value_BT.sum(), logp_BT)
+    torch.testing.assert_close(grad_BT, torch.tensor(golden[kind]["grad"]), atol=1e-6, rtol=1e-6)
+    if kind.startswith(("low_var", "k3")):
+        assert value_BT.max() == 10  # the bound on the result bites where the policies are far apart
+
+
+@pytest.mark.parametrize(("one", "other"), [("kl", "k1"), ("mse", "k2"), ("low_var_kl", "k3"), ("kl+", "k1+")])
+def test_both_names_of_an_estimator_mean_the_same(one: str, other: str) -> None:
+    logp_N, reference_N = batch("logp"), batch("reference")
+    assert torch.equal(kl_estimate(logp_N, reference_N, one), kl_estimate(logp_N, reference_N, other))
+
+
+def test_every_configurable_divergence_is_there() -> None:
+    for kind in get_args(Divergence):
+        assert kl_estimate(torch.zeros(1), torch.ones(1), kind).shape == (1,)
+
+
+def test_mismatch_equals_verl_and_is_never_negative() -> None:
+    k3_BT = mismatch_k3(torch.tensor(GOLDEN["batch"]["old"]), torch.tensor(GOLDEN["batch"]["rollout"]))
+    torch.testing.assert_close(k3_BT, torch.tensor(GOLDEN["divergences"]["mismatch_k3"]), atol=1e-6, rtol=1e-6)
     assert k3_BT.min() >= 0
 
 
-def test_the_mean_of_k3_is_the_divergence() -> None:
+@pytest.mark.parametrize("kind", ["k1", "k3"])
+def test_the_mean_of_an_unbiased_estimate_is_the_divergence(kind: str) -> None:
     p, q = torch.tensor([0.7, 0.2, 0.1]).double(), torch.tensor([0.5, 0.3, 0.2]).double()
     exact = (p * (p / q).log()).sum().item()
+    assert (p * kl_estimate(p.log(), q.log(), kind)).sum().item() == pytest.approx(exact)
     assert (p * mismatch_k3(q.log(), p.log())).sum().item() == pytest.approx(exact)
+
+
+@pytest.mark.parametrize(("kind", "right"), [("k1", False), ("k2", True), ("k3", False), ("k3+", True)])
+def test_which_estimates_have_the_gradient_of_the_divergence(kind: str, right: bool) -> None:
+    z_V = torch.tensor([0.3, -0.2, 0.5], dtype=torch.float64, requires_grad=True)
+    logp_V, logq_V = z_V.log_softmax(0), torch.tensor([0.5, 0.3, 0.2]).double().log()
+    p_V = logp_V.exp()
+    (exact_V,) = torch.autograd.grad((p_V * (logp_V - logq_V)).sum(), z_V, retain_graph=True)
+    (grad_V,) = torch.autograd.grad((p_V.detach() * kl_estimate(logp_V, logq_V, kind)).sum(), z_V)
+    assert torch.allclose(grad_V, exact_V) == right
 
 
 def test_importance_weights_are_truncated_and_carry_no_gradient() -> None:
@@ -92,10 +204,17 @@ def test_importance_weights_are_truncated_and_carry_no_gradient() -> None:
     assert not weight_N.requires_grad
 
 
-def test_an_impossible_token_stays_finite() -> None:
-    logp_N = torch.tensor([-1e30, 0.0], requires_grad=True)
-    loss_N = clipped_policy_loss(logp_N, torch.tensor([0.0, -1e30]), torch.tensor([-1.0, -1.0]), **CLIP)
+@pytest.mark.parametrize("name", LOSS_MODES)
+def test_an_impossible_token_stays_finite(name: str) -> None:
+    logp_N = torch.tensor([-1e4, 0.0], requires_grad=True)
+    tokens = Tokens(logp_N, torch.tensor([0.0, -1e4]), torch.tensor([-1.0, -1.0]), [1, 1])
+    loss_N, _ = LOSSES[name](tokens, settings(name))
     loss_N.sum().backward()
     assert loss_N.isfinite().all()
     assert logp_N.grad is not None
     assert logp_N.grad.isfinite().all()
+
+
+def test_a_loss_that_is_not_there_is_named() -> None:
+    with pytest.raises(UserError, match=r"policy_update.loss_mode=components.policy_update.losses:nothing"):
+        policy_loss("components.policy_update.losses:nothing")
