@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
 from collections import Counter
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from components.core.config import Config
-from components.core.errors import UserError
+from components.core.plugin import load_function
 from components.core.progress import Progress
 from components.core.schema import (
     REWARD_SCHEMA,
@@ -34,23 +33,6 @@ _PART_ROWS = 256
 
 _NOT_RUN = {"verdict": "INFRA", "passed": 0, "total": 0, "cpu_ms": 0.0, "wall_ms": 0.0}
 """Of an answer that the rollout's wall limit cut off: says nothing of the policy, so it gets no reward."""
-
-
-def load_function(name: str) -> RewardFunction:
-    """Import `module:function`.
-
-    Raises:
-        UserError: there is no such module or function.
-    """
-    module, _, attribute = name.partition(":")
-    try:
-        function = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise UserError(f"reward.function={name}: {error}; write it as package.module:function") from error
-    if not callable(function):
-        raise UserError(f"reward.function={name}: not a function")
-    loaded: RewardFunction = function
-    return loaded
 
 
 def is_well_formed(text: str) -> bool:
@@ -75,7 +57,7 @@ def run(*, config: Config, dataset: Pointer, rollouts: Pointer, output: str) -> 
     ) as step:
         if step.pointer is not None:
             return step.pointer
-        function = load_function(config.reward.function)
+        function: RewardFunction = load_function(config.reward.function, "reward.function")
         split = "train" if train else "test"
         problems = {problem.problem_id: problem for problem in read_problems(step.store.fetch(dataset) / split)}
         answers = {_key(row): row for row in read_parquet_dir(step.store.fetch(rollouts), ROLLOUT_SCHEMA)}

@@ -72,7 +72,7 @@ def _run(
     config: Config, task: Task, dataset: Pointer, policy: Pointer, shard: int, output: str, choose: Any
 ) -> Pointer:
     settings = [config.rollout.model_dump(mode="json"), vars(task.sampling), task.n, task.seed_path, config.seed]
-    settings += [config.batch_size, config.data.max_prompt_length, config.context_length]
+    settings += [config.sampled_problems, config.data.max_prompt_length, config.context_length]
     with Step(
         config,
         "rollout",

@@ -23,9 +23,9 @@ def training_batch(config: Config, problems: Sequence[T], stage: int, iteration:
     """The problems of one iteration: seeded epochs, each a permutation of all, cut into whole batches.
 
     What is left at the end of an epoch waits for another one, so that no batch holds a problem twice. With fewer
-    problems than `batch_size` every batch is all of them.
+    problems than a batch takes every batch is all of them.
     """
-    size = min(config.batch_size, len(problems))
+    size = min(config.sampled_problems, len(problems))
     epoch, slot = divmod(global_iteration(config, stage, iteration), len(problems) // size)
     order = np.random.default_rng(derive_seed(config.seed, "epoch", epoch)).permutation(len(problems))
     return [problems[int(index)] for index in order[slot * size : (slot + 1) * size]]

@@ -30,3 +30,11 @@ def test_each_problem_belongs_to_exactly_one_shard_and_shards_are_even() -> None
     assert sorted(name for shard in shards for name in shard) == sorted(problems)
     assert sorted(len(shard) for shard in shards) == [13, 13, 14]
     assert shards == [shard_members(problems[::-1], shard, 3) for shard in range(3)]
+
+
+def test_dynamic_sampling_asks_for_more_problems() -> None:
+    filtered = ["policy_update.filter_groups={enable: true, oversample: 1.3}"]
+    _, config = load_profile("demo", ["batch_size=8", *filtered])
+    assert len(training_batch(config, list(range(40)), 1, 0)) == 11
+    _, config = load_profile("demo", ["batch_size=8", "policy_update.filter_groups.oversample=1.3"])
+    assert len(training_batch(config, list(range(40)), 1, 0)) == 8
