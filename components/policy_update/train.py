@@ -233,7 +233,7 @@ class Update:
     def _tell(self, report: Report, step: int, metrics: dict[str, float]) -> None:
         job = self._job
         if metrics["actor/skipped"]:
-            what = "the policy stays: no sample has an advantage"
+            what = "the policy stays as it is"
         elif metrics["actor/nan_step"]:
             what = "skipped: the gradient is not finite"
         else:

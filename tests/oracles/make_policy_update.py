@@ -109,7 +109,8 @@ def batch() -> dict[str, Tensor]:
     """Answers of different lengths, and log-probs so far apart that every bound bites, of a token and of an answer."""
     generator = torch.Generator().manual_seed(1)
     old_BT = -torch.rand(8, 9, generator=generator) * 3
-    shift_B1 = torch.randn(8, 1, generator=generator) * 0.5
+    # Whole answers move too, with and against their advantage.
+    shift_B1 = torch.tensor([0.6, -0.6, 0.1, 0.9, 0.2, -0.5, -0.1, -0.7])[:, None]
     logp_BT = old_BT + torch.randn(8, 9, generator=generator) * 0.7 + shift_B1
     rollout_BT = old_BT + torch.randn(8, 9, generator=generator) * 0.5
     reference_BT = old_BT + torch.randn(8, 9, generator=generator) * 0.6

@@ -73,6 +73,13 @@ def test_the_reward_rises(world: World) -> None:
 
 
 @pytest.mark.slow
+def test_with_a_value_model_the_reward_rises_too(world: World) -> None:
+    rewards = mean_rewards(world, 8, preset="ppo", critic={"lr": 1e-2})
+    assert rewards[0] < 0.65
+    assert rewards[-1] > 0.85
+
+
+@pytest.mark.slow
 def test_with_the_sign_flipped_the_reward_falls(world: World) -> None:
     rewards = mean_rewards(world, 8, adv_estimator="tests.policy_update.test_learning:flipped_grpo")
     assert rewards[0] > 0.4

@@ -52,6 +52,30 @@ def test_two_ranks_train_as_one_does(world: World) -> None:
         same_training(world, one, two, [points[:3][part], points[3:][part]])
 
 
+@pytest.mark.parametrize("size", [1, 2])
+def test_two_ranks_with_a_value_model_and_a_reference_train_as_one_does(world: World, size: int) -> None:
+    settings: dict[str, Any] = {"ppo_mini_batch_size": 2, "batch_size": 4, "ppo_max_token_len_per_gpu": 40}
+    settings |= {"adv_estimator": "gae", "critic": {"lr": 1e-2}, "loss_mode": "gspo", "entropy_coeff": 0.01}
+    settings |= {"use_kl_loss": True, "use_kl_in_reward": True, "loss_agg_mode": "seq-mean-token-mean"}
+    results: list[list[Pointer]] = []
+    for name, more in (
+        ("one", {}),
+        ("two", {"ranks": 2, "launcher": "deepspeed", "ulysses_sequence_parallel_size": size}),
+    ):
+        config = world.config(run_name=name, **settings, **more)
+        first = world.update(config, make_samples())
+        results.append([first, world.update(config, make_samples(problems=1, seed=1), policy=first, iteration=1)])
+    points = [point for _, point in world.curves.points]
+    assert len(points) == 6
+    for one, two in zip(points[:3], points[3:], strict=True):
+        for key in ("critic/vf_loss", "critic/grad_norm", "actor/kl_loss", "actor/loss", "critic/advantages/max"):
+            assert two[key] == pytest.approx(one[key], rel=1e-3, abs=1e-6), key
+    assert points[2]["critic/vf_explained_var"] == pytest.approx(points[5]["critic/vf_explained_var"], abs=1e-3)
+    for number, (one, two) in enumerate(zip(*results, strict=True)):
+        part = slice(0, 2) if number == 0 else slice(2, 3)
+        same_training(world, one, two, [points[:3][part], points[3:][part]])
+
+
 @pytest.mark.parametrize(("ranks", "size"), [(2, 2), (4, 2)])
 def test_ranks_that_share_their_sequences_train_as_one_does(world: World, ranks: int, size: int) -> None:
     # 7 tokens a rank: prompts and answers are cut in the middle, and micro-batches are padded to even lengths.
