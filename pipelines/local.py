@@ -69,10 +69,11 @@ def run_local(values: dict[str, Any], config: Config, runner: str) -> None:
 
             walls = step_containers(config)
         start = {"subprocess": lambda: local.SubprocessRunner(use_venv=False), "docker": local.DockerRunner}[runner]
-        local.init(start(), pipeline_root=f"{config.store}/kfp", raise_on_error=True)
+        here = "work" if config.store.startswith("s3://") else config.store  # kfp.local's own files cannot go to S3
+        local.init(start(), pipeline_root=f"{here}/kfp", raise_on_error=True)
         pipeline = kfp_components.load_component_from_file(str(path))
         before = time.monotonic()
-        log = Path("work" if config.store.startswith("s3://") else config.store) / "runs" / config.run / "log.txt"
+        log = Path(here) / "runs" / config.run / "log.txt"
         try:
             with walls, quiet(log):
                 pipeline()

@@ -5,6 +5,7 @@ Every comparator takes text for stdin tests (`match_text`) or decoded values for
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
@@ -15,6 +16,10 @@ MAX_TOKEN = 50_000
 """Characters of a number: Decimal and int are quadratic in it, and the official limit on digits is the same."""
 
 
+_LINE = re.compile(r"[^\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
+"""A line as `str.splitlines` sees it."""
+
+
 class GraderError(Exception):
     """The comparison itself failed, as the official harness does on a signalling NaN; a fail, not an accident."""
 
@@ -22,6 +27,12 @@ class GraderError(Exception):
 def stripped_lines(text: str) -> list[str]:
     """The lines without surrounding space, after the text's own was taken off."""
     return [line.strip() for line in text.strip().split("\n")]
+
+
+def _split_as(output: str, want: list[str]) -> list[str] | None:
+    """The tokens of an output if there are as many as wanted; never many more are made."""
+    got = output.split(maxsplit=len(want))
+    return got if len(got) == len(want) else None
 
 
 def _decimals(line: str) -> list[Decimal] | None:
@@ -36,14 +47,14 @@ def _decimals(line: str) -> list[Decimal] | None:
 
 def lcb(output: str, expected: str, _options: Mapping[str, Any]) -> bool:
     """LiveCodeBench: equal lines, or lines whose tokens are all numbers and exactly equal ones."""
-    got, want = stripped_lines(output), stripped_lines(expected)
-    if len(got) != len(want):
+    # What a program prints may be far longer than what is expected: counted before anything is split.
+    if output.strip().count("\n") != expected.strip().count("\n"):
         return False
+    got, want = stripped_lines(output), stripped_lines(expected)
     for got_line, want_line in zip(got, want, strict=True):
         if got_line == want_line:
             continue
-        # Counted first: what a program prints may be long, what is expected is not.
-        if len(got_line.split()) != len(want_line.split()):
+        if _split_as(got_line, want_line.split()) is None:
             return False
         got_numbers = _decimals(got_line)
         want_numbers = _decimals(want_line) if got_numbers is not None else None
@@ -57,7 +68,8 @@ def lcb(output: str, expected: str, _options: Mapping[str, Any]) -> bool:
 
 def tokens(output: str, expected: str, _options: Mapping[str, Any]) -> bool:
     """Equal sequences of whitespace-separated tokens, lines not counted."""
-    return output.split() == expected.split()
+    want = expected.split()
+    return _split_as(output, want) == want
 
 
 def _is_written_as_float(token: str) -> bool:
@@ -88,25 +100,31 @@ def close_numbers(got: float, want: float, options: Mapping[str, Any]) -> bool:
 
 def floats(output: str, expected: str, options: Mapping[str, Any]) -> bool:
     """Tokens, with tolerance only where one of the two is written as a float."""
-    got, want = output.split(), expected.split()
-    return len(got) == len(want) and all(_close(g, w, options) for g, w in zip(got, want, strict=True))
+    want = expected.split()
+    got = _split_as(output, want)
+    return got is not None and all(_close(g, w, options) for g, w in zip(got, want, strict=True))
 
 
 def unordered(output: str, expected: str, _options: Mapping[str, Any]) -> bool:
     """The same lines, as often each, in any order; blank lines and the space inside a line do not count."""
 
-    def bag(text: str) -> Counter[tuple[str, ...]]:
-        return Counter(tuple(line.split()) for line in text.splitlines() if line.strip())
-
-    return bag(output) == bag(expected)
+    want = Counter(tuple(line.split()) for line in expected.splitlines() if line.strip())
+    longest = max(map(len, want), default=0)
+    for match in _LINE.finditer(output):  # one at a time, up to the first that is not wanted
+        key = tuple(match[0].split(maxsplit=longest))
+        if not key:
+            continue
+        if not want[key]:
+            return False
+        want[key] -= 1
+    return not any(want.values())
 
 
 def yesno(output: str, expected: str, _options: Mapping[str, Any]) -> bool:
     """Tokens, the letter case of which does not count where the expected one is yes or no."""
-    got, want = output.split(), expected.split()
-    if len(got) != len(want):
-        return False
-    return all(same_answer(g, w) for g, w in zip(got, want, strict=True))
+    want = expected.split()
+    got = _split_as(output, want)
+    return got is not None and all(same_answer(g, w) for g, w in zip(got, want, strict=True))
 
 
 def same_answer(got: str, want: str) -> bool:

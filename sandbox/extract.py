@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-import re
-
-_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*([^`\n]*?)[ \t]*$")
 _PYTHON_LABELS = frozenset({"", "python", "python3", "py", "py3", "python2", "pypy", "pypy3", "cpython"})
 _THINK_OPEN, _THINK_CLOSE = "<think>", "</think>"
+
+
+def _fence(line: str) -> tuple[str, str] | None:
+    """The marks and the label of a line that is a fence.
+
+    Not a regular expression: on a long run of spaces its time would grow with the cube of their number.
+    """
+    text = line.strip(" \t")
+    if not text.startswith(("```", "~~~")):
+        return None
+    label = text.lstrip(text[0])
+    marks, label = text[: len(text) - len(label)], label.strip(" \t")
+    return None if "`" in label else (marks, label)
 
 
 def answer_part(text: str) -> str | None:
@@ -34,13 +44,13 @@ def extract_code(text: str) -> str | None:
     is_python = False
     # Not splitlines: a form feed or a Unicode line separator inside a string is part of the program.
     for line in answer.replace("\r\n", "\n").split("\n"):
-        fence = _FENCE.match(line)
+        fence = _fence(line)
         if opening is None:
             if fence:
-                opening, lines = fence[1], []
-                label = fence[2].split()
+                opening, lines = fence[0], []
+                label = fence[1].split()
                 is_python = (label[0].lower().strip("{}.") if label else "") in _PYTHON_LABELS
-        elif fence and fence[1][0] == opening[0] and len(fence[1]) >= len(opening) and not fence[2]:
+        elif fence and fence[0][0] == opening[0] and len(fence[0]) >= len(opening) and not fence[1]:
             if is_python and (code := "\n".join(lines)).strip():
                 found = code
             opening = None

@@ -22,6 +22,7 @@ from .inside.wire import Job
 
 OUTPUT_BYTES = 16 << 20
 """Cap on what one test prints or returns; at it the verdict is OLE."""
+_MESSAGE_BYTES = 8192
 _LOAD_FLOOR_S = 10.0
 """CPU seconds that loading may take at the least: imports are no work of the program's."""
 _FIRST_TICK_S, _TICK_S = 0.05, 0.1
@@ -62,6 +63,8 @@ def wall_limit(case: Case) -> float:
 def _message(payload: bytes) -> str:
     """A child's account of its exception, as one short printable line."""
     try:
+        if len(payload) > _MESSAGE_BYTES:
+            raise ValueError("too long")  # forged: the child's own is short
         kind, text = json.loads(payload)
         words = f"{kind}: {text}" if text else str(kind)
     except (ValueError, TypeError, RecursionError):

@@ -7,10 +7,15 @@ without a plain form equals nothing.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 from .compare import close_numbers, same_answer
+
+_ALWAYS_DECODED, _LONGER = 1 << 16, 100
+_SAME_HASH = 100
+"""Keys of one dict that may share a hash; unchosen ones hardly ever do."""
 
 
 class Undecodable(ValueError):
@@ -40,6 +45,16 @@ def decode(payload: bytes) -> Any:
         raise Undecodable(str(error)[:200]) from None
 
 
+def is_longer_than_any_equal(payload: bytes, expected: Any) -> bool:
+    """Whether an encoded result is so long that it need not be decoded to know that it is not the expected value.
+
+    The same value can be written longer: 1e308 has 5 characters, the equal integer 309.
+    """
+    if len(payload) <= _ALWAYS_DECODED:
+        return False
+    return len(payload) > _LONGER * (len(json.dumps(expected)) + 1)
+
+
 def _decode(raw: Any) -> Any:
     if isinstance(raw, list):
         return [_decode(item) for item in raw]
@@ -53,7 +68,11 @@ def _decode(raw: Any) -> Any:
     if tag == "s":
         return _Set([_decode(item) for item in body])
     if tag == "d":
-        return {_key(k): _decode(v) for k, v in (pair for pair in body)}
+        pairs = [(_key(k), _decode(v)) for k, v in body]
+        # Integers can be chosen so that all have one hash, and a dict of them takes quadratic time.
+        if max(Counter(hash(k) for k, _ in pairs).values(), default=0) > _SAME_HASH:
+            raise Undecodable("keys chosen to collide")
+        return dict(pairs)
     if tag == "o" and isinstance(body, str):
         return Opaque(body)
     raise Undecodable(f"tag {tag!r:.20}")
@@ -136,12 +155,22 @@ def _json_key(key: Any) -> str:
 def _same_bag(result: list[Any], expected: list[Any]) -> bool:
     if len(result) != len(expected):
         return False
-    left = list(expected)
+    left = Counter(map(_hashable, expected))
     for item in result:
-        if item not in left:
+        key = _hashable(item)
+        if not left[key]:
             return False
-        left.remove(item)
-    return not left
+        left[key] -= 1
+    return True
+
+
+def _hashable(value: Any) -> Any:
+    """What equals another value's exactly if the values are equal; JSON values only, anything else equals nothing."""
+    if isinstance(value, list):
+        return ("list", *map(_hashable, value))
+    if isinstance(value, dict):
+        return ("dict", frozenset((key, _hashable(item)) for key, item in value.items()))
+    return object() if isinstance(value, (Opaque, _Set)) else value
 
 
 def _close_values(result: Any, expected: Any, options: Mapping[str, Any]) -> bool:

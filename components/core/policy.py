@@ -42,7 +42,7 @@ def ensure_base_policy(config: Config, store: Store) -> Pointer:
         elif name.startswith("random:"):
             _random(name, target, config.seed)
         elif name.startswith("s3://"):
-            shutil.copytree(open_store(name).local_dir("."), target, dirs_exist_ok=True)
+            shutil.copytree(open_store(name).local_dir(""), target, dirs_exist_ok=True)
         elif _is_path(name):
             _check_directory(Path(name).expanduser(), name)
             shutil.copytree(Path(name).expanduser(), target, dirs_exist_ok=True)
@@ -69,7 +69,11 @@ def _is_path(name: str) -> bool:
 
 
 def _source_identity(name: str) -> object:
-    """What makes a changed source another policy: names and sizes of local files, nothing for the rest."""
+    """What makes a changed source another policy: names, sizes and times of local files, S3's ETags."""
+    if name.startswith("s3://"):
+        from components.core.s3_store import S3Store
+
+        return sorted(S3Store(name).etags("").items())
     if not _is_path(name):
         return None
     folder = Path(name).expanduser()

@@ -13,7 +13,7 @@ import shutil
 import tempfile
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -106,8 +106,14 @@ class Store(ABC):
         """Every file below a folder: its path relative to that folder, and its size in bytes."""
 
     @abstractmethod
-    def local_dir(self, rel: str) -> Path:
-        """A folder as a local path, to be read only."""
+    def local_dir(self, rel: str, hashes: Mapping[str, str] | None = None) -> Path:
+        """A folder as a local path, to be read only.
+
+        Args:
+            rel: the folder.
+            hashes: the files that belong to it, with their SHA-256 in hex, against which a store that copies checks
+                what it copies; None takes whatever is there.
+        """
 
     @abstractmethod
     def delete(self, rel: str) -> None:
@@ -155,23 +161,17 @@ class Store(ABC):
         known = hashes or {}
         sizes = {name: size for name, size in self.list(rel).items() if name != MARKER}
         files = {
-            name: {"bytes": size, "sha256": known.get(name) or file_sha256(self.local_file(f"{rel}/{name}"))}
+            name: {"bytes": size, "sha256": known.get(name) or self._sha256(f"{rel}/{name}")}
             for name, size in sorted(sizes.items())
         }
         marker = {"kind": kind, "step": step, "rows": rows, "config_hash": key, "extra": extra, "files": files}
-        self.write_bytes(json.dumps(marker, indent=1, sort_keys=True).encode(), f"{rel}/{MARKER}")
-        return self._pointer(rel, marker)
+        written = self._write_marker(json.dumps(marker, indent=1, sort_keys=True).encode(), f"{rel}/{MARKER}")
+        return self._pointer(rel, json.loads(written))
 
     def complete(self, rel: str, key: str | None = None) -> Pointer | None:
         """The pointer of a complete folder, or None if it is absent, cut off, or was made for another key."""
-        data = self.read_bytes(f"{rel}/{MARKER}")
-        if data is None:
-            return None
-        marker = json.loads(data)
-        if key is not None and marker["config_hash"] != key:
-            return None
-        present = self.list(rel)
-        if any(present.get(name) != entry["bytes"] for name, entry in marker["files"].items()):
+        marker = self._marker(rel)
+        if marker is None or (key is not None and marker["config_hash"] != key):
             return None
         return self._pointer(rel, marker)
 
@@ -182,12 +182,31 @@ class Store(ABC):
             UserError: the folder is gone, not complete, or no longer what the pointer says.
         """
         rel = self.rel(pointer.uri)
-        found = self.complete(rel)
-        if found is None:
+        marker = self._marker(rel)
+        if marker is None:
             raise UserError(f"{pointer.uri}: no complete output here. Run the step `{pointer.step}` again.")
-        if found.sha256 != pointer.sha256:
+        if self._pointer(rel, marker).sha256 != pointer.sha256:
             raise UserError(f"{pointer.uri}: changed since the pointer was written. Run the steps after it again.")
-        return self.local_dir(rel)
+        return self.local_dir(rel, {name: entry["sha256"] for name, entry in marker["files"].items()})
+
+    def _marker(self, rel: str) -> dict[str, Any] | None:
+        """A folder's marker, if every file that it lists is there in its size."""
+        data = self.read_bytes(f"{rel}/{MARKER}")
+        if data is None:
+            return None
+        marker: dict[str, Any] = json.loads(data)
+        present = self.list(rel)
+        if any(present.get(name) != entry["bytes"] for name, entry in marker["files"].items()):
+            return None
+        return marker
+
+    def _sha256(self, rel: str) -> str:
+        return file_sha256(self.local_file(rel))
+
+    def _write_marker(self, data: bytes, rel: str) -> bytes:
+        """Write a marker; returns the one that is then there, which another process may have written first."""
+        self.write_bytes(data, rel)
+        return data
 
     def _pointer(self, rel: str, marker: dict[str, Any]) -> Pointer:
         size = sum(entry["bytes"] for entry in marker["files"].values())
@@ -252,7 +271,7 @@ class LocalStore(Store):
             if path.is_file() and not (path.name.startswith(".") and path.name.endswith(".tmp"))
         }
 
-    def local_dir(self, rel: str) -> Path:
+    def local_dir(self, rel: str, hashes: Mapping[str, str] | None = None) -> Path:
         """See Store."""
         return self._path / rel
 
@@ -274,66 +293,10 @@ class LocalStore(Store):
             yield Path(folder)
 
 
-class S3Store(Store):
-    """A bucket and a prefix; an object appears whole, so `put` needs no rename."""
-
-    def __init__(self, root: str) -> None:
-        import boto3  # only where it is used: the local demo needs no S3 client
-        from boto3.s3.transfer import TransferConfig
-
-        self.root = root.rstrip("/")
-        self._bucket, _, self._prefix = self.root.removeprefix("s3://").partition("/")
-        self._client = boto3.client("s3", endpoint_url=os.environ.get("S3_ENDPOINT_URL") or None)
-        self._transfer = TransferConfig(multipart_threshold=64 << 20, multipart_chunksize=64 << 20, max_concurrency=8)
-        self._cache = Path(tempfile.gettempdir()) / f"deepcoder-store-{config_hash(self.root)}"
-
-    def _key(self, rel: str) -> str:
-        return f"{self._prefix}/{rel}" if self._prefix else rel
-
-    def put(self, local: Path, rel: str) -> None:
-        """See Store."""
-        self._client.upload_file(str(local), self._bucket, self._key(rel), Config=self._transfer)
-
-    def read_bytes(self, rel: str) -> bytes | None:
-        """See Store."""
-        try:
-            data: bytes = self._client.get_object(Bucket=self._bucket, Key=self._key(rel))["Body"].read()
-        except self._client.exceptions.NoSuchKey:
-            return None
-        return data
-
-    def local_file(self, rel: str) -> Path:
-        """Downloads the file, each time anew, under a name that no one else reads before it is whole."""
-        final = self._cache / rel
-        final.parent.mkdir(parents=True, exist_ok=True)
-        temporary = final.with_name(f".{final.name}.{uuid.uuid4().hex}.tmp")
-        self._client.download_file(self._bucket, self._key(rel), str(temporary), Config=self._transfer)
-        os.replace(temporary, final)
-        return final
-
-    def list(self, rel: str) -> dict[str, int]:
-        """See Store."""
-        base = self._key(rel) + "/"
-        pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=base)
-        return {entry["Key"][len(base) :]: entry["Size"] for page in pages for entry in page.get("Contents", [])}
-
-    def local_dir(self, rel: str) -> Path:
-        """Downloads every file below the folder, in parallel."""
-        with ThreadPoolExecutor(8) as pool:
-            list(pool.map(lambda name: self.local_file(f"{rel}/{name}"), self.list(rel)))
-        return self._cache / rel
-
-    def delete(self, rel: str) -> None:
-        """See Store."""
-        self._client.delete_object(Bucket=self._bucket, Key=self._key(f"{rel}/{MARKER}"))
-        for name in self.list(rel):
-            self._client.delete_object(Bucket=self._bucket, Key=self._key(f"{rel}/{name}"))
-
-    def free_bytes(self) -> int | None:
-        """See Store."""
-        return None
-
-
 def open_store(root: str) -> Store:
     """The store at a directory or an `s3://bucket/prefix`."""
-    return S3Store(root) if root.startswith("s3://") else LocalStore(root)
+    if not root.startswith("s3://"):
+        return LocalStore(root)
+    from components.core.s3_store import S3Store  # only where it is used: the local demo needs no S3 client
+
+    return S3Store(root)

@@ -26,6 +26,8 @@ class Tracking:
 
     def __init__(self, config: Config) -> None:
         os.environ.setdefault("MLFLOW_LOCK_MODEL_DEPENDENCIES", "false")
+        if os.environ.get("S3_ENDPOINT_URL"):
+            os.environ.setdefault("MLFLOW_S3_ENDPOINT_URL", os.environ["S3_ENDPOINT_URL"])
         logging.getLogger("alembic").setLevel(logging.WARNING)
         logging.getLogger("mlflow").setLevel(logging.WARNING)
         import mlflow  # takes seconds: only where it is used
@@ -48,10 +50,9 @@ class Tracking:
         found = self._client.get_experiment_by_name(config.experiment)
         if found is not None:
             return str(found.experiment_id)
-        # Beside a directory store, artifacts go there too; else wherever the server keeps them.
-        location = (
-            None if config.store.startswith("s3://") or config.tracking_uri else f"{config.store}/mlflow-artifacts"
-        )
+        # A server decides where artifacts go. A bare database has none to ask: they go beside the run's other output.
+        is_server = (config.shared_tracking_uri() or os.environ["MLFLOW_TRACKING_URI"]).startswith("http")
+        location = None if is_server else f"{config.store}/mlflow-artifacts"
         try:
             return str(self._client.create_experiment(config.experiment, artifact_location=location))
         except MlflowException:  # another step was faster

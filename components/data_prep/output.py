@@ -70,15 +70,18 @@ class Written:
     sample: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
     """A few rows, picked by the seed, with the number that picked them."""
 
-    def note(self, split: str, problem: Problem, seed: int) -> None:
+    def note(self, split: str, problem: Problem, seed: int, prompt_tokens: int | None = None) -> None:
         """Count one row that is written."""
         self.kept.setdefault(split, Counter())[problem.source] += 1
         numbers = self.numbers.setdefault(split, {})
-        for name, value in {
+        lengths = {
             "tests": len(problem.tests),
             "question_chars": len(problem.question),
             "test_chars": sum(len(test.input) + len(test.output) for test in problem.tests),
-        }.items():
+        }
+        if prompt_tokens is not None:
+            lengths["prompt_tokens"] = prompt_tokens
+        for name, value in lengths.items():
             numbers.setdefault(name, []).append(value)
         counts = self.counts.setdefault(split, {})
         for name, label in {
@@ -120,7 +123,7 @@ def _shards(
     size = 0
     for entry, problem in spooled(entries, spool):
         problem = finished(entry, problem)
-        written.note(split, problem, seed)
+        written.note(split, problem, seed, entry.prompt_tokens)
         rows.append(problem.to_row())
         size += len(problem.question) + sum(len(test.input) + len(test.output) for test in problem.tests)
         if size >= SHARD_BYTES or len(rows) >= SHARD_ROWS:

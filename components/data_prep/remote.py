@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from components.core.config import SourceConfig
 from components.core.errors import UserError
 from components.data_prep.readers import BATCH_ROWS, SUFFIXES, read_file, read_json_stream
 from components.data_prep.rows import RawBatch
 
+if TYPE_CHECKING:
+    from components.core.s3 import Bucket
+
 _LCB_RELEASES = {f"release_v{n}": ["test.jsonl", *(f"test{k}.jsonl" for k in range(2, n + 1))] for n in range(1, 7)}
 """The data set is a loading script, which `datasets` no longer runs: its releases are these files together."""
-
-
-def _client(uri: str) -> tuple[Any, str, str]:
-    import boto3  # only where it is used
-
-    bucket, _, prefix = uri.removeprefix("s3://").partition("/")
-    return boto3.client("s3", endpoint_url=os.environ.get("S3_ENDPOINT_URL") or None), bucket, prefix
 
 
 def s3_objects(uri: str, key: str) -> list[dict[str, Any]]:
@@ -30,17 +25,15 @@ def s3_objects(uri: str, key: str) -> list[dict[str, Any]]:
     Raises:
         UserError: none there, or no access.
     """
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    client, bucket, prefix = _client(uri)
+    bucket, prefix = _bucket(uri)
     try:
-        pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
-        found = [entry for page in pages for entry in page.get("Contents", []) if entry["Key"].endswith(SUFFIXES)]
-    except (BotoCoreError, ClientError) as error:
+        entries = bucket.entries(prefix)
+    except UserError as error:
         raise UserError(f"{key}={uri}: cannot be listed ({error})") from error
     # "train" must not match "training/…": the prefix is a folder or a whole name.
     folder = prefix.rstrip("/") + "/" if prefix else ""
-    found = [entry for entry in found if entry["Key"] == prefix or entry["Key"].startswith(folder)]
+    found = [entry for entry in entries if entry["Key"] == prefix or entry["Key"].startswith(folder)]
+    found = [entry for entry in found if entry["Key"].endswith(SUFFIXES)]
     if not found:
         raise UserError(f"{key}={uri}: no data file; known endings are {', '.join(SUFFIXES)}")
     return sorted(found, key=lambda entry: str(entry["Key"]))
@@ -48,16 +41,23 @@ def s3_objects(uri: str, key: str) -> list[dict[str, Any]]:
 
 def read_s3(uri: str, objects: list[dict[str, Any]]) -> Iterator[RawBatch]:
     """All rows, one object on disk at a time."""
-    client, bucket, _ = _client(uri)
+    bucket, _ = _bucket(uri)
     ordinal = 0
     with tempfile.TemporaryDirectory() as folder:
         for entry in objects:
             local = Path(folder) / Path(entry["Key"]).name
-            client.download_file(bucket, entry["Key"], str(local))
-            for batch in read_file(local, f"s3://{bucket}/{entry['Key']}", ordinal):
+            bucket.download(entry["Key"], local)
+            for batch in read_file(local, f"s3://{bucket.name}/{entry['Key']}", ordinal):
                 yield batch
                 ordinal = batch.first_ordinal + len(batch.payload)
             local.unlink()
+
+
+def _bucket(uri: str) -> tuple[Bucket, str]:
+    from components.core.s3 import Bucket  # only where it is used
+
+    name, _, prefix = uri.removeprefix("s3://").partition("/")
+    return Bucket(name), prefix
 
 
 def hub_revision(source: SourceConfig, key: str) -> str:

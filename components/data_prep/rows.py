@@ -74,6 +74,8 @@ class Entry:
     """Which version of a problem its statement says it is; see `sketch.version_of`."""
     references: int
     """How many reference solutions it came with."""
+    prompt_tokens: int | None = None
+    """Length of its prompt as the policy sees it; None where no tokenizer was given."""
     variants: int = 1
     """How many readings its tests have; see `verify.read_as`."""
     reason: str = ""

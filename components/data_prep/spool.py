@@ -71,14 +71,15 @@ def parse_batch(
             problem_id = problem.problem_id
             problem, split = check(problem, source, config.data)
             _check_references(problem, split, source, config)
-            if count_tokens is not None:
-                _check_length(problem, count_tokens, config.data.max_prompt_length)
+            tokens = count_tokens(problem) if count_tokens is not None else None
+            _check_length(tokens, config.data.max_prompt_length)
             problem = replace(
                 problem,
                 content_hash=sketch.content_hash(problem),
                 reference_solutions=problem.reference_solutions[:MAX_REFERENCES],
             )
-            entries.append(_entry(problem, source, split, batch.file, row, chunk, len(problems)))
+            entry = _entry(problem, source, split, batch.file, row, chunk, len(problems))
+            entries.append(replace(entry, prompt_tokens=tokens))
             problems.append(problem)
         except Reject as error:
             dropped.append(Dropped(source.label, batch.file, row, problem_id, error.reason, error.detail))
@@ -113,9 +114,8 @@ def _check_references(problem: Problem, split: str, source: Source, config: Conf
         raise Reject("no_reference", "no Python reference solution, so that nothing shows its tests to be right")
 
 
-def _check_length(problem: Problem, count_tokens: CountTokens, limit: int) -> None:
-    tokens = count_tokens(problem)
-    if tokens > limit:
+def _check_length(tokens: int | None, limit: int) -> None:
+    if tokens is not None and tokens > limit:
         raise Reject("prompt_too_long", f"question: {tokens} tokens, data.max_prompt_length={limit}")
 
 

@@ -28,6 +28,7 @@ from components.core.store import Pointer, open_store
 from sandbox import extract_code, grade
 
 RewardFunction = Callable[[dict[str, Any], dict[str, Any]], float | None]
+_OPENING = re.compile(r"```(?:python3?|py)?[ \t]*$", re.IGNORECASE)
 _PART_ROWS = 256
 """Rows committed together: what a killed step loses at most."""
 
@@ -36,8 +37,16 @@ _NOT_RUN = {"verdict": "INFRA", "passed": 0, "total": 0, "cpu_ms": 0.0, "wall_ms
 
 
 def is_well_formed(text: str) -> bool:
-    """Whether the answer has a closed fenced block that is Python or carries no language."""
-    return re.search(r"```(?:python3?|py)?[ \t]*\n(?:.*\n)??[ \t]*```", text, re.DOTALL | re.IGNORECASE) is not None
+    """Whether the answer has a closed fenced block that is Python or carries no language.
+
+    Line by line: a regular expression over the whole answer takes time that grows with the square of its length.
+    """
+    opened = False
+    for line in text.split("\n"):
+        if opened and line.lstrip(" \t").startswith("```"):
+            return True
+        opened = opened or _OPENING.search(line) is not None
+    return False
 
 
 def run(*, config: Config, dataset: Pointer, rollouts: Pointer, output: str) -> Pointer:

@@ -15,6 +15,7 @@ from components.data_prep import readers, remote
 from components.data_prep.readers import read_file
 from components.data_prep.rows import RawBatch
 from components.data_prep.sources import open_sources
+from tests.chaos.s3_server import S3Server
 
 ROWS = [{"id": i, "text": "é" * (i % 7), "big": str(10**30)} for i in range(1000)]
 
@@ -150,38 +151,12 @@ def test_rows_are_numbered_over_all_files_of_a_folder(tmp_path: Path) -> None:
     assert starts == {f"{tmp_path.name}/a.parquet": 0, f"{tmp_path.name}/b.jsonl": 1000}
 
 
-class FakeS3:
-    """Two calls of a boto3 client over a local folder."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-
-    def get_paginator(self, _name: str) -> FakeS3:
-        return self
-
-    def paginate(self, Bucket: str, Prefix: str) -> list[dict[str, Any]]:
-        found = []
-        for path in sorted((self.root / Bucket).rglob("*")):
-            key = path.relative_to(self.root / Bucket).as_posix()
-            if path.is_file() and key.startswith(Prefix):
-                found.append({"Key": key, "ETag": f"{hash(path.read_bytes())}", "Size": path.stat().st_size})
-        return [{"Contents": found[:1]}, {"Contents": found[1:]}, {}]
-
-    def download_file(self, bucket: str, key: str, to: str) -> None:
-        Path(to).write_bytes((self.root / bucket / key).read_bytes())
-
-
-def test_an_s3_prefix_gives_the_rows_of_all_its_objects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_s3_prefix_gives_the_rows_of_all_its_objects(
+    s3_server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("raw/train/a.jsonl", "raw/train/b.parquet", "raw/training/c.jsonl", "raw/train/readme.md"):
-        path = tmp_path / "bucket" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write(path, "parquet" if name.endswith("parquet") else "jsonl")
-
-    def client(uri: str) -> tuple[Any, str, str]:
-        bucket, _, prefix = uri.removeprefix("s3://").partition("/")
-        return FakeS3(tmp_path), bucket, prefix
-
-    monkeypatch.setattr(remote, "_client", client)
+        local = write(tmp_path / Path(name).name, "parquet" if name.endswith("parquet") else "jsonl")
+        s3_server.client.upload_file(str(local), "bucket", name)
     opened = open_sources([source("s3://bucket/raw/train")])[0]
     batches = list(opened.batches())
     assert {batch.file for batch in batches} == {"s3://bucket/raw/train/a.jsonl", "s3://bucket/raw/train/b.parquet"}

@@ -201,6 +201,8 @@ def test_a_reward_function_that_is_not_there_is_named(name: str) -> None:
         ("```python\nx\n", False),
         ("```bash\nx\n```", False),
         ("x", False),
+        # Read in one pass: a pattern over the whole would take hours.
+        ("x```\n" * 10**6, False),
     ],
 )
 def test_right_format_is_a_closed_python_block(text: str, well_formed: bool) -> None:

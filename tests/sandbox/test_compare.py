@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from collections import Counter
 from typing import Any
 
@@ -227,3 +228,77 @@ def test_integers_of_more_than_4300_digits_survive_the_way_through_json() -> Non
     allow_long_integers()
     big = 10**10_000 + 7
     assert values.decode(json.dumps(big).encode()) == big
+
+
+def _case(expected: list[Any]) -> Case:
+    tests = [{"kind": "function", "fn_name": "f", "input": [], "output": value} for value in expected]
+    return Case(parse_program({"code": "x", "tests": tests}, "real"), "real", Counter(), early_exit=True)
+
+
+def _no_checker(*_: Any) -> Any:
+    raise AssertionError
+
+
+# What a candidate sends can be made to cost the judge, which serves all lanes: hours, if it were quadratic.
+
+
+def test_keys_that_all_have_one_hash_are_refused() -> None:
+    prime = 2**61 - 1
+    pairs = [[k * prime, 0] for k in range(1, 100_000)]
+    with pytest.raises(values.Undecodable, match="collide"):
+        values.decode(json.dumps({"d": pairs}).encode())
+
+
+def test_a_list_in_the_worst_order_is_matched_in_one_pass() -> None:
+    expected = [[i, {"a": i}] for i in range(30_000)]
+    assert values.match_value("unordered", expected[::-1], expected, {})
+    assert not values.match_value("unordered", [*expected[:0:-1], [0, {"a": 1}]], expected, {})
+
+
+@pytest.mark.parametrize(
+    ("result", "expected", "same"),
+    [
+        ([1, True, 1.0], [1.0, 1, 1], True),
+        ([[2], {"a": [1]}], [{"a": [True]}, [2]], True),
+        ([1, 1, 2], [1, 2, 2], False),
+        ([[1, 2]], [[2, 1]], False),
+        ([{1}], [[1]], False),
+    ],
+)
+def test_unordered_lists_hold_equal_values_as_often_each(result: Any, expected: Any, same: bool) -> None:
+    decoded = values.decode(encode(result, 1000))
+    assert values.match_value("unordered", decoded, json.loads(json.dumps(expected)), {}) is same
+
+
+@pytest.mark.parametrize("expected", [True, [1, 2], "x", {"a": 1}])
+def test_a_result_far_longer_than_the_expected_one_is_not_decoded(
+    expected: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = _case([expected])
+    monkeypatch.setattr(values, "decode", None)
+    assert case.judge_value(b"[" + b"[]," * (5 << 20) + b"[]]", _no_checker).verdict == "WA"
+
+
+def test_the_longest_way_to_write_an_equal_value_is_still_decoded() -> None:
+    expected = [1e308] * 10_000
+    case = _case([expected])
+    payload = encode([int(1e308)] * 10_000, 16 << 20)
+    assert case.judge_value(payload, _no_checker).passed
+
+
+@pytest.mark.parametrize("name", sorted(compare.COMPARATORS))
+@pytest.mark.parametrize("output", ["a\n" * (1 << 23), "ab " * (1 << 22), "\n" * (1 << 24)])
+def test_sixteen_megabytes_are_not_taken_apart_to_find_them_wrong(name: str, output: str) -> None:
+    tracemalloc.start()
+    try:
+        assert not _match(name, output, "1 2\n3\n")
+        assert tracemalloc.get_traced_memory()[1] < 100 << 20  # eight million strings would be half a gigabyte
+    finally:
+        tracemalloc.stop()
+
+
+def test_an_exception_forged_as_a_huge_value_is_unreadable() -> None:
+    from sandbox.slot import _message
+
+    assert _message(b'["E", [' + b"[]," * 10**6 + b"[]]]") == "unreadable"
+    assert _message(b'["E", "why"]') == "E: why"

@@ -37,3 +37,8 @@ FENCE = "```"
 )
 def test_the_last_python_block_after_the_reasoning_is_the_program(text: str, code: str | None) -> None:
     assert extract_code(text) == code
+
+
+def test_a_long_run_of_spaces_after_a_fence_is_read_in_one_pass() -> None:
+    # A pattern that tries every way to split the spaces would take days.
+    assert extract_code(f"{FENCE}python\nx\n{FENCE}\n{FENCE}{' ' * 10**6}`\n") == "x"

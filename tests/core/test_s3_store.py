@@ -1,0 +1,155 @@
+import hashlib
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from components.core import s3
+from components.core.errors import UserError
+from components.core.s3_store import S3Store
+from components.core.store import open_store
+from tests.chaos.proxy import Faults, Proxy
+from tests.chaos.s3_server import S3Server
+
+
+@pytest.fixture
+def server(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> S3Server:
+    impatient(monkeypatch)
+    return s3_server
+
+
+@pytest.fixture
+def careless_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
+    """Stores what it is sent, whatever its headers say."""
+    impatient(monkeypatch)
+    with S3Server(strict=False) as running:
+        running.use(monkeypatch)
+        yield running
+
+
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(s3, "_LONGEST_PAUSE_S", 0.2)
+    monkeypatch.setattr(s3, "TRIES", 40)  # the proxies here are worse than any network
+
+
+def files(folder: Path, sizes: list[int]) -> dict[str, bytes]:
+    made: dict[str, bytes] = {}
+    for i, size in enumerate(sizes):
+        data = random.Random(i).randbytes(size)
+        (folder / f"part{i % 3}").mkdir(parents=True, exist_ok=True)
+        (folder / f"part{i % 3}/{i}.bin").write_bytes(data)
+        made[f"part{i % 3}/{i}.bin"] = data
+    return made
+
+
+def below(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_through_a_network_that_drops_delays_and_corrupts_nothing_is_lost_and_nothing_wrong_is_read(
+    seed: int, server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(s3, "PART_BYTES", 5 << 20)  # the least that S3 takes: the last file travels in parts
+    made = files(tmp_path / "in", [0, 1, *[3000] * 20, 70_000, 11 << 20])
+    faults = Faults(drop=0.03, delay=0.1, corrupt_requests=0.03, corrupt_answers=0.03, delay_s=0.05)
+    with Proxy(server.port, faults, seed) as proxy:
+        monkeypatch.setenv("S3_ENDPOINT_URL", proxy.url)
+        store = open_store("s3://bucket/some/prefix")
+        store.put_dir(tmp_path / "in", "runs/r")
+        pointer = store.commit("runs/r", kind="dataset", step="s", rows=2, key="k")
+        another = open_store("s3://bucket/some/prefix")
+        assert another.complete("runs/r", "k") == pointer
+        assert below(another.fetch(pointer)) == made
+        assert another.read_bytes("runs/r/part1/1.bin") == made["part1/1.bin"]
+        assert another.read_bytes("runs/none") is None
+        assert set(proxy.happened) == {"drop", "delay", "corrupt request", "corrupt answer"}
+        stored = server.objects()
+        assert {key.removeprefix("some/prefix/runs/r/"): data for key, data in stored.items()} == {
+            **made,
+            "_COMPLETE": stored["some/prefix/runs/r/_COMPLETE"],
+        }
+        store.delete("runs/r")
+        assert server.objects() == {}
+
+
+def test_an_upload_that_a_careless_server_stored_corrupted_is_repeated(
+    careless_server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(s3, "PART_BYTES", 5 << 20)
+    made = files(tmp_path / "in", [*[2000] * 12, 6 << 20])
+    with Proxy(careless_server.port, Faults(corrupt_requests=0.05)) as proxy:
+        monkeypatch.setenv("S3_ENDPOINT_URL", proxy.url)
+        store = open_store("s3://bucket")
+        store.put_dir(tmp_path / "in", "r")
+        pointer = store.commit("r", kind="dataset", step="s", rows=2, key="k")
+        assert proxy.happened["corrupt request"]
+    monkeypatch.setenv("S3_ENDPOINT_URL", careless_server.url)
+    assert below(open_store("s3://bucket").fetch(pointer)) == made
+
+
+def test_a_server_that_stalls_is_asked_again(server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(s3, "READ_TIMEOUT_S", 0.3)
+    with Proxy(server.port, Faults(delay=0.2, delay_s=3)) as proxy:
+        monkeypatch.setenv("S3_ENDPOINT_URL", proxy.url)
+        store = open_store("s3://bucket/x")
+        for i in range(8):
+            store.write_bytes(b"%d" % i, f"r/{i}")
+        assert proxy.happened["delay"]
+        assert [store.read_bytes(f"r/{i}") for i in range(8)] == [b"%d" % i for i in range(8)]
+
+
+def test_an_object_that_changed_after_the_commit_is_refused(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(s3, "TRIES", 2)
+    store = open_store("s3://bucket/x")
+    store.write_bytes(b"one", "runs/r/a")
+    pointer = store.commit("runs/r", kind="dataset", step="s", rows=1, key="k")
+    other = {"Metadata": {"sha256": hashlib.sha256(b"two").hexdigest()}}
+    server.client.put_object(Bucket="bucket", Key="x/runs/r/a", Body=b"two", **other)
+    with pytest.raises(UserError, match=r"s3://bucket/x/runs/r/a: .*not those that were uploaded"):
+        open_store("s3://bucket/x").fetch(pointer)
+
+
+def test_the_first_of_two_writers_of_one_folder_is_the_one_that_readers_see(server: S3Server) -> None:
+    first, second = open_store("s3://bucket"), open_store("s3://bucket")
+    first.write_bytes(b"one", "runs/r/a")
+    pointer = first.commit("runs/r", kind="dataset", step="s", rows=1, key="k", who="first")
+    assert second.commit("runs/r", kind="dataset", step="s", rows=1, key="k", who="second") == pointer
+    assert second.complete("runs/r") == pointer
+    with pytest.raises(UserError, match="another run wrote this meanwhile"):
+        second.commit("runs/r", kind="dataset", step="s", rows=1, key="of another run")
+
+
+def test_a_marker_is_created_once_however_often_its_answer_was_lost(server: S3Server) -> None:
+    bucket = s3.Bucket("bucket")
+    assert bucket.create(b"mine", "m")
+    assert bucket.create(b"mine", "m")
+    assert not bucket.create(b"another's", "m")
+    assert bucket.read("m") == b"mine"
+
+
+def test_files_of_an_earlier_try_are_not_mixed_into_a_folder(server: S3Server) -> None:
+    store = open_store("s3://bucket")
+    store.write_bytes(b"one", "runs/r/graded/a")
+    assert below(store.local_dir("runs/r/graded")) == {"a": b"one"}
+    store.delete("runs/r")
+    store.write_bytes(b"two", "runs/r/graded/b")
+    assert below(store.local_dir("runs/r/graded")) == {"b": b"two"}
+
+
+def test_files_that_someone_else_put_there_are_read_and_named_by_their_etags(server: S3Server) -> None:
+    server.client.put_object(Bucket="bucket", Key="models/m/hf/config.json", Body=b"{}")
+    store = S3Store("s3://bucket/models/m")
+    assert below(store.local_dir("")) == {"hf/config.json": b"{}"}
+    before = store.etags("")
+    server.client.put_object(Bucket="bucket", Key="models/m/hf/config.json", Body=b"[]")
+    assert store.etags("") != before
+
+
+@pytest.mark.parametrize(("uri", "message"), [("s3://no-such-bucket/x", r"no-such-bucket/x/r/a: .*Check the bucket")])
+def test_a_bucket_that_is_not_there_is_named_at_once(server: S3Server, uri: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        open_store(uri).write_bytes(b"x", "r/a")
+    with pytest.raises(UserError, match=r"no-such-bucket/x/r/a: .*Check the bucket"):
+        open_store(uri).read_bytes("r/a")
