@@ -10,7 +10,7 @@ STAMP := $(VENV)/.installed-$(shell cat requirements.txt requirements-no-deps.tx
 
 .DEFAULT_GOAL := help
 .PHONY: help install run test test-fast lint pipeline compiled images image-locks smoke-docker ui
-.PHONY: bench bench-sandbox bench-data bench-update clean
+.PHONY: bench bench-sandbox bench-data bench-update chaos clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -72,6 +72,9 @@ bench-data: install ## rows/s of data preparation against plain json, and peak m
 bench-update: install ## training tokens/s and peak memory of the policy update, against TRL's GRPO step (5 min)
 	$(BIN)/pip install --quiet --no-deps --requirement benchmarks/requirements.txt
 	$(BIN)/python benchmarks/bench_update.py
+
+chaos: install ## kill and resume the micro run, on a directory and on S3 behind a bad network (ARGS="--kills 10")
+	$(BIN)/python -m tests.chaos.run $(ARGS)
 
 clean: ## remove what was built; runs in STORE stay
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache pipeline.yaml

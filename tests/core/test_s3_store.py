@@ -1,5 +1,9 @@
 import hashlib
+import os
 import random
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +15,8 @@ from components.core.s3_store import S3Store
 from components.core.store import open_store
 from tests.chaos.proxy import Faults, Proxy
 from tests.chaos.s3_server import S3Server
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -153,3 +159,44 @@ def test_a_bucket_that_is_not_there_is_named_at_once(server: S3Server, uri: str,
         open_store(uri).write_bytes(b"x", "r/a")
     with pytest.raises(UserError, match=r"no-such-bucket/x/r/a: .*Check the bucket"):
         open_store(uri).read_bytes("r/a")
+
+
+WRITER = """
+import sys, random
+from pathlib import Path
+from components.core.store import open_store
+store, have = open_store("s3://bucket/x"), 0
+if store.complete("runs/r", "k") is None:
+    done = store.list("runs/r")
+    for i in range(12):  # as a step does: parts that an earlier try had finished stay
+        if f"part-{i}" in done:
+            have += 1
+            store.read_bytes(f"runs/r/part-{i}")
+        else:
+            store.write_bytes(random.Random(i).randbytes(3000 * i), f"runs/r/part-{i}")
+    store.commit("runs/r", kind="dataset", step="s", rows=12, key="k")
+"""
+
+
+@pytest.mark.slow
+def test_a_writer_that_is_killed_again_and_again_ends_with_the_same_bytes(
+    server: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw, kills = random.Random(0), 0
+    with Proxy(server.port, Faults(drop=0.02, delay=0.5, corrupt_requests=0.02, corrupt_answers=0.02)) as proxy:
+        environment = {**os.environ, "S3_ENDPOINT_URL": proxy.url}
+        while (stored := len(server.objects())) < 13:
+            writer = subprocess.Popen([sys.executable, "-c", WRITER], env=environment, cwd=ROOT)
+            # Killed after it has got at least one object further, at a random moment; at the end left to finish.
+            deadline = time.monotonic() + 60
+            while len(server.objects()) == stored and writer.poll() is None and time.monotonic() < deadline:
+                time.sleep(0.02)
+            time.sleep(draw.random() * 0.5)
+            kills += writer.poll() is None
+            writer.kill()
+            writer.wait()
+    assert kills >= 2
+    pointer = open_store("s3://bucket/x").complete("runs/r", "k")
+    assert pointer is not None
+    made = below(open_store("s3://bucket/x").fetch(pointer))
+    assert made == {f"part-{i}": random.Random(i).randbytes(3000 * i) for i in range(12)}

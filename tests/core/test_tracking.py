@@ -5,6 +5,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mlflow.tracking import MlflowClient
@@ -21,16 +22,16 @@ def database(tmp_path: Path) -> Iterator[str]:
     if BINARIES is None:
         pytest.skip("PostgreSQL is not installed (Debian: apt-get install postgresql)")
     # PostgreSQL refuses to run as root.
-    user = {"user": "nobody"} if os.geteuid() == 0 else {}
+    user: dict[str, Any] = {"user": "nobody"} if os.geteuid() == 0 else {}
     folder = Path(f"/tmp/postgres-{os.getpid()}")
     folder.mkdir()
     if user:
         shutil.chown(folder, "nobody")
-    quiet = {"check": True, "stdout": subprocess.DEVNULL, "cwd": folder, **user}
+    quiet: dict[str, Any] = {"check": True, "stdout": subprocess.DEVNULL, "cwd": folder, **user}
     try:
-        subprocess.run([BINARIES / "initdb", "-D", folder / "data", "-U", "mlflow", "-A", "trust", "-N"], **quiet)
+        subprocess.run([f"{BINARIES}/initdb", "-D", f"{folder}/data", "-U", "mlflow", "-A", "trust", "-N"], **quiet)
         options = f"-k {folder} -c listen_addresses='' -c fsync=off"
-        control = [BINARIES / "pg_ctl", "-D", folder / "data", "-l", folder / "log", "-w"]
+        control = [f"{BINARIES}/pg_ctl", "-D", f"{folder}/data", "-l", f"{folder}/log", "-w"]
         subprocess.run([*control, "-o", options, "start"], **quiet)
         try:
             yield f"postgresql+psycopg://mlflow@/postgres?host={folder}"
@@ -40,6 +41,7 @@ def database(tmp_path: Path) -> Iterator[str]:
         shutil.rmtree(folder)
 
 
+@pytest.mark.slow
 def test_on_postgresql_a_run_that_starts_again_goes_on_in_the_same_mlflow_runs(database: str, tmp_path: Path) -> None:
     config = make_config(tmp_path, [{"format": "taco", "path": "x"}]).model_copy(update={"tracking_uri": database})
     first = Tracking(config)
