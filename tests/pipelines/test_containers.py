@@ -69,7 +69,7 @@ def markers(store: Path, run: str) -> dict[str, dict[str, Any]]:
 
 
 def untimed(metrics: dict[str, float]) -> dict[str, float]:
-    clocked = ("timing_s/", "perf/", "throughput/", "memory/", "sandbox/")
+    clocked = ("timing_s/", "perf/", "reward/cpu_ms", "rollout/tokens_per_s")
     return {name: value for name, value in metrics.items() if not name.startswith(clocked)}
 
 
