@@ -74,7 +74,7 @@ def test_two_ranks_with_a_value_model_and_a_reference_train_as_one_does(world: W
     assert points[2]["critic/vf_explained_var"] == pytest.approx(points[5]["critic/vf_explained_var"], abs=1e-3)
     for number, (one, two) in enumerate(zip(*results, strict=True)):
         part = slice(0, 2) if number == 0 else slice(2, 3)
-        same_training(world, one, two, [points[:3][part], points[3:][part]])
+        same_training([world.weights(one), world.weights(two)], [points[:3][part], points[3:][part]])
 
 
 @pytest.mark.parametrize(("ranks", "size"), [(2, 2), (4, 2)])
