@@ -23,7 +23,7 @@ def same_update(world: World, one: Pointer, other: Pointer) -> None:
     assert norms[0] == pytest.approx(norms[1], rel=1e-5)
     start, expected = world.weights(world.base), world.weights(one)
     for name, tensor in world.weights(other).items():
-        torch.testing.assert_close(tensor, expected[name], atol=1e-5, rtol=0)
+        torch.testing.assert_close(tensor, expected[name], atol=1e-4, rtol=0)  # of a step of 1e-2
         assert not torch.equal(tensor, start[name])
 
 
@@ -71,7 +71,7 @@ from components.core.store import Pointer
 from tests.policy_update.helpers import Curves, World, make_samples
 components.core.tracking.Tracking = Curves()
 world = World(Path(sys.argv[1]), components.core.tracking.Tracking)
-world.update(world.config(run_name="liger", use_liger=True), make_samples()).write(sys.argv[2])
+world.update(world.config(run_name="liger", use_liger=True), make_samples(problems=2)).write(sys.argv[2])
 print("ran", *sorted(ran))
 """
 
@@ -82,7 +82,7 @@ print("ran", *sorted(ran))
     reason="Triton and liger-kernel are not installed; Triton comes with torch's build for GPUs",
 )
 def test_liger_kernels_in_tritons_interpreter(world: World, tmp_path: Path) -> None:
-    plain = world.update(world.config(run_name="plain"), make_samples())
+    plain = world.update(world.config(run_name="plain"), make_samples(problems=2))
     arguments = [str(world.folder), str(tmp_path / "liger.json")]
     done = subprocess.run([sys.executable, "-c", LIGER, *arguments], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
