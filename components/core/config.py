@@ -31,14 +31,20 @@ class Section(BaseModel):
 class SourceConfig(Section):
     """One raw source of problems."""
 
-    format: Literal["taco", "primeintellect", "livecodebench", "deepcoder"]
-    """The schema of its rows."""
+    format: Literal[
+        "taco", "primeintellect", "livecodebench", "deepcoder", "humaneval", "mbpp", "codeforces", "problems"
+    ]
+    """The schema of its rows; `problems` is this project's own (PROBLEM_SCHEMA)."""
     path: str
     """A local file or directory of jsonl/parquet/arrow, an `s3://` prefix, or a hub data set name."""
     name: str | None = None
     """Hub configuration (for example `release_v5`), where the data set has several."""
     split: str = "train"
     """Hub split to read."""
+    since: date | None = None
+    """Only problems of contests on this date or later; one without a date stays out."""
+    until: date | None = None
+    """Only problems of contests on this date or earlier."""
     solutions: str | None = None
     """A jsonl of {question_id, solution} for sources whose rows carry no reference solution."""
     trusted: bool = False
@@ -352,6 +358,8 @@ class EvaluationConfig(Section):
     """Which pass@k to report; those above `n` are left out."""
     confidence: float = Field(0.95, gt=0, lt=1)
     """Of the intervals, which are clustered by problem."""
+    both_modes: bool = True
+    """Judge the held-out answers in the other mode too (see `reward.mode`) and name the programs that differ."""
 
 
 class Config(Section):

@@ -82,6 +82,9 @@ REWARD_SCHEMA = pa.schema(
     ]
 )
 
+SECOND_MODE = "second-mode"
+"""Folder beside an evaluation's rewards: the same rows, judged in the mode that `reward.mode` is not."""
+
 
 @dataclass(frozen=True)
 class Test:
@@ -135,14 +138,18 @@ class Problem:
 
         Args:
             key: comes back as the verdict's `id`.
-            code: the program, or None if the answer held none (verdict NF).
+            code: the program, or None if the answer held none (verdict NF). What `metadata` has as `prelude` and
+                `driver` is put around it (problems whose tests are assertions).
         """
         tests = [self._sandbox_test(test) for test in self.tests]
+        if code is not None and "driver" in self.metadata:
+            code = f"{self.metadata.get('prelude', '')}\n{code}\n{self.metadata['driver']}"
         return {
             "id": key,
             "code": code,
             "tests": tests,
             "comparator": self.comparator,
+            "checker": self.metadata.get("checker"),
             "time_limit_s": self.time_limit_s,
             "memory_limit_mb": self.memory_limit_mb,
         }

@@ -38,6 +38,7 @@ def check(problem: Problem, source: Source, data: DataConfig) -> tuple[Problem, 
     number = str(problem.metadata.get("question_id", ""))
     if number in source.excluded or problem.problem_id in source.excluded:
         raise Reject("known_bad", f"listed in {source.config.exclude}")
+    check_window(problem, source)
     split = split_of(problem, source, data)
     check_statement(problem.question)
     problem = replace(problem, tests=tidy_tests(problem.tests))
@@ -46,7 +47,14 @@ def check(problem: Problem, source: Source, data: DataConfig) -> tuple[Problem, 
     problem = check_function(problem)
     if not any(test.public for test in problem.tests):
         problem = replace(problem, tests=mark_shown(problem.question, problem.tests))
-    return replace(problem, comparator=choose_comparator(problem, data)), split
+    if not judges_itself(problem):
+        problem = replace(problem, comparator=choose_comparator(problem, data))
+    return problem, split
+
+
+def judges_itself(problem: Problem) -> bool:
+    """Whether a problem came with its own way of judging: a checker program, or assertions."""
+    return problem.comparator == "checker" or "driver" in problem.metadata
 
 
 def check_text(problem: Problem) -> Problem:
@@ -65,6 +73,14 @@ def _is_unicode(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def check_window(problem: Problem, source: Source) -> None:
+    """Refuse a problem whose contest is outside of its source's own dates (`since`, `until`)."""
+    since, until = source.config.since, source.config.until
+    day = problem.contest_date or ""
+    if (since and day < since.isoformat()) or (until and not "" < day <= until.isoformat()):
+        raise Reject("outside_dates", f"contest_date: {problem.contest_date}, source from {since} to {until}")
 
 
 def split_of(problem: Problem, source: Source, data: DataConfig) -> str:
@@ -124,7 +140,7 @@ def check_function(problem: Problem) -> Problem:
     if kinds == {"stdin"}:
         if signature and "class Solution" in problem.starter_code:
             raise Reject("mixed_test_kinds", f"starter_code asks for {signature.name}(), the tests write to stdin")
-        return replace(problem, fn_name=None)
+        return problem if judges_itself(problem) else replace(problem, fn_name=None)
     name = problem.fn_name or (signature.name if signature else None)
     if not name or not name.isidentifier():
         raise Reject("no_function_name", "function tests, but no fn_name, metadata.func_name or starter_code")

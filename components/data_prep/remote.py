@@ -15,7 +15,7 @@ from components.data_prep.rows import RawBatch
 if TYPE_CHECKING:
     from components.core.s3 import Bucket
 
-_LCB_RELEASES = {f"release_v{n}": ["test.jsonl", *(f"test{k}.jsonl" for k in range(2, n + 1))] for n in range(1, 7)}
+LCB_RELEASES = {f"release_v{n}": ["test.jsonl", *(f"test{k}.jsonl" for k in range(2, n + 1))] for n in range(1, 7)}
 """The data set is a loading script, which `datasets` no longer runs: its releases are these files together."""
 
 
@@ -83,9 +83,16 @@ def read_hub(source: SourceConfig, revision: str) -> Iterator[RawBatch]:
     if source.format == "livecodebench" and source.path.endswith("code_generation_lite"):
         yield from _lcb_files(source, revision)
         return
+    if source.path == "BAAI/TACO":
+        yield from _taco_files(source, revision)
+        return
     from datasets import load_dataset  # takes seconds: only where it is used
 
-    rows = load_dataset(source.path, source.name, split=source.split, streaming=True, revision=revision)
+    try:
+        rows = load_dataset(source.path, source.name, split=source.split, streaming=True, revision=revision)
+    except (ValueError, OSError, RuntimeError) as error:
+        wanted = f"{source.path}, name={source.name}, split={source.split}"
+        raise UserError(f"data.sources path={wanted}: not to be had from the hub ({error})") from error
     yield from dataset_batches(rows, f"{source.path}[{source.split}]")
 
 
@@ -112,13 +119,32 @@ def _lcb_files(source: SourceConfig, revision: str) -> Iterator[RawBatch]:
     from huggingface_hub import HfFileSystem
 
     release = source.name or "release_v5"
-    if release not in _LCB_RELEASES:
-        raise UserError(f"data.sources name={release}: not a release; there are {', '.join(_LCB_RELEASES)}")
+    if release not in LCB_RELEASES:
+        raise UserError(f"data.sources name={release}: not a release; there are {', '.join(LCB_RELEASES)}")
     system = HfFileSystem()
     ordinal = 0
-    for name in _LCB_RELEASES[release]:
+    for name in LCB_RELEASES[release]:
         row = 0
         with system.open(f"datasets/{source.path}@{revision}/{name}", "rb") as file:
             for lines in read_json_stream(file):
                 yield RawBatch(f"{source.path}/{name}", row, ordinal, lines)
                 row, ordinal = row + len(lines), ordinal + len(lines)
+
+
+def _taco_files(source: SourceConfig, revision: str) -> Iterator[RawBatch]:
+    """The Arrow files of one split; this data set is a loading script too."""
+    from huggingface_hub import HfFileSystem
+
+    system = HfFileSystem()
+    names = sorted(system.glob(f"datasets/{source.path}@{revision}/{source.split}/*.arrow"))
+    if not names:
+        raise UserError(f"{source.path}: has no split {source.split}; there are train and test")
+    ordinal = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for name in names:
+            local = Path(folder) / Path(name).name
+            system.get_file(name, str(local))
+            for batch in read_file(local, f"{source.path}/{source.split}/{local.name}", ordinal):
+                yield batch
+                ordinal = batch.first_ordinal + len(batch.payload)
+            local.unlink()

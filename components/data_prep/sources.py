@@ -15,7 +15,7 @@ from components.core.schema import REWARD_SCHEMA, read_parquet
 from components.core.store import config_hash, file_sha256
 from components.data_prep.parsers import LICENSES
 from components.data_prep.readers import SUFFIXES, fingerprint, local_files, read_file
-from components.data_prep.remote import hub_revision, read_hub, read_s3, s3_objects
+from components.data_prep.remote import LCB_RELEASES, hub_revision, read_hub, read_s3, s3_objects
 from components.data_prep.rows import RawBatch, Source
 
 _SIDE_FILES = ("solutions", "exclude", "special_judge")
@@ -82,15 +82,36 @@ def _open(config: SourceConfig, label: str, key: str) -> Opened:
 def _locate(config: SourceConfig, key: str) -> tuple[str, Callable[[], Iterator[RawBatch]]]:
     if config.path.startswith("s3://"):
         objects = s3_objects(config.path, key)
+        wanted = set(of_split([entry["Key"] for entry in objects], config))
+        objects = [entry for entry in objects if entry["Key"] in wanted]
         marks = [[entry["Key"], entry["ETag"], entry["Size"]] for entry in objects]
         return config_hash(marks), lambda: read_s3(config.path, objects)
     path = Path(config.path).expanduser()
     looks_local = config.path.count("/") != 1 or config.path.startswith((".", "/", "~")) or path.name.endswith(SUFFIXES)
     if path.exists() or looks_local:
         files = local_files(path, key)
+        if path.is_dir():
+            names = {file.relative_to(path).as_posix(): file for file in files}
+            files = [names[name] for name in of_split(list(names), config)]
         return fingerprint(files), lambda: _read_local(files, path)
     revision = hub_revision(config, key)
     return config_hash([config.path, config.name, config.split, revision]), lambda: read_hub(config, revision)
+
+
+def of_split(names: list[str], config: SourceConfig) -> list[str]:
+    """Of the files of a folder those of the source's release (LiveCodeBench) or split, where names tell; else all.
+
+    A split is told by a folder, `test/…`, or by a hub's file name, `test-00000-of-00001.parquet`.
+    """
+    if config.format == "livecodebench" and config.name in LCB_RELEASES:
+        of_release = [name for name in names if Path(name).name in LCB_RELEASES[config.name]]
+        if of_release:
+            return of_release
+    chosen = [
+        name for name in names
+        if config.split in Path(name).parts[:-1] or Path(name).name.startswith(f"{config.split}-")
+    ]  # fmt: skip
+    return chosen or names
 
 
 def _read_local(files: list[Path], root: Path) -> Iterator[RawBatch]:

@@ -63,11 +63,11 @@ def parse_batch(
     problems: list[Problem] = []
     if batch.error:
         dropped.append(Dropped(source.label, batch.file, batch.first_row, "", "unreadable_file", batch.error))
-    for i, raw in enumerate(_rows(batch)):
+    for i, raw in enumerate(rows_of(batch)):
         row, ordinal = batch.first_row + i, batch.first_ordinal + i
         problem_id = ""
         try:
-            problem = PARSERS[source.config.format](_decoded(raw), source, ordinal)
+            problem = PARSERS[source.config.format](decoded(raw), source, ordinal)
             problem_id = problem.problem_id
             problem, split = check(problem, source, config.data)
             _check_references(problem, split, source, config)
@@ -88,7 +88,8 @@ def parse_batch(
     return Parsed(entries, dropped, len(entries) + len(dropped))
 
 
-def _rows(batch: RawBatch) -> Iterator[Any]:
+def rows_of(batch: RawBatch) -> Iterator[Any]:
+    """The rows of a batch, one at a time; see `decoded`."""
     if isinstance(batch.payload, list):
         yield from batch.payload
     else:
@@ -96,7 +97,12 @@ def _rows(batch: RawBatch) -> Iterator[Any]:
             yield batch.payload.slice(i, 1).to_pylist()[0]
 
 
-def _decoded(raw: Any) -> dict[str, Any]:
+def decoded(raw: Any) -> dict[str, Any]:
+    """A row as a mapping, whatever its file handed out.
+
+    Raises:
+        Reject: `not_json`.
+    """
     if isinstance(raw, bytes):
         try:
             raw = json.loads(raw)
