@@ -11,9 +11,10 @@ from typing import Any
 
 from components.core.errors import UserError
 from components.core.page import span
-from components.core.pairwise import Evaluated, describe, open_evaluation, read_folder, verdict_differences
+from components.core.pairwise import describe, open_evaluation
 from components.core.schema import read_problems
-from components.evaluation.lcb import eval_all, grade_generations, published_samples, read_generations, submission
+from components.evaluation.lcb import eval_all, grade_generations, graded_of, published_samples, read_generations
+from components.evaluation.lcb import write_files as write_lcb
 from components.evaluation.numbers import summarize
 from components.evaluation.output import About, summary_markdown, write_files
 from components.evaluation.samples import Graded, attach_failing_tests
@@ -77,9 +78,11 @@ def in_window(graded: Graded, since: str | None, until: str | None, platform: st
     return Graded(questions, [sample for sample in graded.samples if sample["problem_id"] in names], graded.unsampled)
 
 
-def _sum_up(graded: Graded, options: argparse.Namespace, label: str, out: Path | None) -> dict[str, Any]:
+def _sum_up(
+    graded: Graded, options: argparse.Namespace, label: str, out: Path | None, mode: Mode = "lcb"
+) -> dict[str, Any]:
     try:
-        result = summarize(graded, pass_k=options.pass_k, confidence=options.confidence)
+        result = summarize(graded, pass_k=options.pass_k, confidence=options.confidence, mode=mode)
     except ValueError as error:
         raise UserError(f"{options.file}: {error}") from error
     result |= {"label": label, "global_step": 0, "policy": str(options.file)}
@@ -100,31 +103,30 @@ def _grade(options: argparse.Namespace) -> None:
     generations = read_generations(options.file)
     problems = read_problems(options.problems)
     modes: list[Mode] = ["real", "lcb"] if options.mode == "both" else [options.mode]
-    done: list[Evaluated] = []
+    graded: dict[Mode, Graded] = {}
     for mode in modes:
-        graded = grade_generations(generations, problems, partial(grade, mode=mode, workers=options.workers))
-        graded = in_window(graded, options.since, options.until, options.platform)
-        attach_failing_tests(graded.samples, options.problems)
+        every = grade_generations(generations, problems, partial(grade, mode=mode, workers=options.workers))
+        graded[mode] = in_window(every, options.since, options.until, options.platform)
+    if len(modes) == 2:
+        for ours, theirs in zip(graded["real"].samples, graded["lcb"].samples, strict=True):
+            ours["other_verdict"], theirs["other_verdict"] = theirs["verdict"], ours["verdict"]
+    for mode in modes:
+        attach_failing_tests(graded[mode].samples, options.problems)
         out = options.out / mode if len(modes) > 1 else options.out
-        result = _sum_up(graded, options, f"{options.file.stem} ({mode})", out)
+        result = _sum_up(graded[mode], options, f"{options.file.stem} ({mode})", out, mode)
         print(
             f"{mode}: pass@1 {span(result['pass@1'])} %, {result['samples']} programs, INFRA {result['infra_samples']}"
         )
-        done.append(read_folder(out, str(out)))
-    if len(done) == 2:
-        changed = verdict_differences(*done)
+    if len(modes) == 2:
+        changed = [one for one in graded["real"].samples if one["verdict"] != one["other_verdict"]]
         print(f"{len(changed)} programs on which the modes differ")
         for row in changed:
-            print(f"  {row['problem_id']} sample {row['sample_id']}: real {row['first']}, lcb {row['second']}")
+            print(f"  {row['problem_id']} sample {row['sample_id']}: real {row['verdict']}, lcb {row['other_verdict']}")
 
 
 def _export(options: argparse.Namespace) -> None:
-    evaluated = open_evaluation(options.result)
-    graded = Graded(list(evaluated.questions.values()), [row for rows in evaluated.samples.values() for row in rows], 0)
-    options.out.mkdir(parents=True, exist_ok=True)
-    for name, rows in (("submission", submission(graded)), ("eval_all", eval_all(graded))):
-        (options.out / f"{name}.json").write_text(json.dumps(rows, indent=1) + "\n")
-        print(f"{options.out / name}.json: {len(rows)} problems")
+    for name, count in write_lcb(graded_of(open_evaluation(options.result)), options.out).items():
+        print(f"{options.out / name}: {count} problems")
 
 
 def _compare(options: argparse.Namespace) -> None:

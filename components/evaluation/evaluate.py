@@ -50,7 +50,7 @@ def run(
     inputs |= {f"reward-{index}": reward for index, reward in enumerate(rewards)}
     inputs |= {f"rollout-{index}": rollout for index, rollout in enumerate(rollouts)}
     where = f"{evaluation_path(config, label)}/result"
-    settings = [label, config.evaluation.model_dump(mode="json")]
+    settings = [label, config.evaluation.model_dump(mode="json"), config.reward.mode]
     with Step(config, "evaluate", where, settings=settings, inputs=inputs, output=output) as step:
         if step.pointer is None:
             step.track()  # importing MLflow is start-up, not work
@@ -60,7 +60,12 @@ def run(
             graded = read_graded(read_questions(held_out), folders)
             attach_failing_tests(graded.samples, held_out)
             try:
-                result = summarize(graded, pass_k=config.evaluation.pass_k, confidence=config.evaluation.confidence)
+                result = summarize(
+                    graded,
+                    pass_k=config.evaluation.pass_k,
+                    confidence=config.evaluation.confidence,
+                    mode=config.reward.mode,
+                )
             except ValueError as error:
                 raise UserError(f"{where}: {error}") from error
             steps_done = optimizer_steps(policy)

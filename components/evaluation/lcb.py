@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from components.core.errors import UserError
+from components.core.pairwise import Evaluated
 from components.core.schema import Problem
 from components.evaluation.samples import QUESTION_SCHEMA, SAMPLE_SCHEMA, Graded
 
@@ -164,6 +165,22 @@ def submission(graded: Graded) -> list[dict[str, Any]]:
     names = {question["problem_id"]: _entry(question)["question_id"] for question in graded.questions}
     rows = [{"question_id": names[problem], "code_list": found} for problem, found in codes.items()]
     return sorted(rows, key=lambda row: str(row["question_id"]))
+
+
+def graded_of(evaluated: Evaluated) -> Graded:
+    """An evaluation that was read back, as the samples it was made of."""
+    samples = [sample for samples in evaluated.samples.values() for sample in samples]
+    return Graded(list(evaluated.questions.values()), samples, 0)
+
+
+def write_files(graded: Graded, folder: Path) -> dict[str, int]:
+    """Write `submission.json` and `eval_all.json`; returns how many problems each has."""
+    folder.mkdir(parents=True, exist_ok=True)
+    counts = {}
+    for name, rows in (("submission.json", submission(graded)), ("eval_all.json", eval_all(graded))):
+        (folder / name).write_text(json.dumps(rows, indent=1) + "\n")
+        counts[name] = len(rows)
+    return counts
 
 
 def _entry(question: dict[str, Any]) -> dict[str, Any]:

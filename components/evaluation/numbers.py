@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable
 from statistics import fmean, median
 from typing import Any
@@ -10,14 +12,17 @@ import numpy as np
 
 from components.core.groupings import GROUPINGS, VERDICTS
 from components.core.statistics import Estimate, cluster_mean, cluster_ratio, pass_at_k
+from components.evaluation.modes import compare_modes
 from components.evaluation.samples import Graded
 
 _HARDER = ("introductory", "easy", "interview", "medium", "medium_hard", "hard", "competition", "very_hard")
 
 
-def _order(name: str) -> tuple[int, str]:
-    """Difficulties from easy to hard (the words of LiveCodeBench, APPS and TACO), anything else by name."""
-    return (_HARDER.index(name.lower()) if name.lower() in _HARDER else len(_HARDER), name)
+def _order(name: str) -> tuple[int, float, str]:
+    """Difficulties from easy to hard: the words of LiveCodeBench, APPS and TACO, or ratings; anything else by name."""
+    known = _HARDER.index(name.lower()) if name.lower() in _HARDER else len(_HARDER)
+    rating = re.match(r"\d+(?=–)", name)
+    return known, float(rating[0]) if rating else math.inf, name
 
 
 def by_problem(samples: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
@@ -93,8 +98,16 @@ def _by_verdict(samples: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for verdict in VERDICTS:
         chosen = [sample for sample in samples if sample["verdict"] == verdict]
         if chosen:
-            share = len(chosen) / len(samples)
-            rows.append({"value": verdict, "samples": len(chosen), "share": share, "response_tokens": _lengths(chosen)})
+            ends = [sample["finish_reason"] for sample in chosen]
+            rows.append(
+                {
+                    "value": verdict,
+                    "samples": len(chosen),
+                    "share": len(chosen) / len(samples),
+                    "truncated": None if None in ends else fmean(end == "length" for end in ends),
+                    "response_tokens": _lengths(chosen),
+                }
+            )
     return rows
 
 
@@ -114,8 +127,14 @@ def _reliability(problems: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def summarize(graded: Graded, *, pass_k: list[int], confidence: float) -> dict[str, Any]:
+def summarize(graded: Graded, *, pass_k: list[int], confidence: float, mode: str = "real") -> dict[str, Any]:
     """All numbers of one evaluation, as JSON-able data.
+
+    Args:
+        graded: the samples.
+        pass_k: which pass@k; those that no problem has samples for are left out.
+        confidence: of the intervals.
+        mode: in which the samples were judged; their `other_verdict` is of the other one.
 
     INFRA samples are left out of every rate and counted in `infra_samples`; a problem with only such samples is
     counted in `infra_problems`.
@@ -138,6 +157,8 @@ def summarize(graded: Graded, *, pass_k: list[int], confidence: float) -> dict[s
     result["confidence"] = confidence
     result["response_tokens"] = _lengths(graded.samples)
     result["by_verdict"] = _by_verdict(graded.samples)
+    result["mode"] = mode
+    result["modes"] = compare_modes(graded, mode, confidence)
     for grouping, name_of in GROUPINGS.items():
         groups: dict[str, list[dict[str, Any]]] = {}
         for problem_id, values in problems.items():
@@ -162,5 +183,8 @@ def headline_metrics(result: dict[str, Any]) -> dict[str, float]:
         metrics["truncation_rate"] = result["truncation_rate"]["value"]
     if result["response_tokens"]:
         metrics["response_tokens"] = result["response_tokens"]["mean"]
+    if result["modes"]:
+        metrics |= {f"pass@1_{mode}": estimate["value"] for mode, estimate in result["modes"]["pass@1"].items()}
+        metrics["modes_differ"] = float(result["modes"]["differing"])
     metrics["infra_samples"] = float(result["infra_samples"])
     return metrics

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from components.core import charts
 from components.core.groupings import GROUPINGS
-from components.core.page import render, span
+from components.core.page import render, signed, span
 from components.core.schema import write_parquet
 from components.core.seeds import derive_seed
 from components.evaluation.samples import QUESTION_SCHEMA, SAMPLE_SCHEMA, Graded
 
-PAGE_PROBLEMS = 120
-"""Problems in the page's browser: more would make it slow to open."""
+PAGE_PROBLEMS = 400
+"""Problems in the page's browser at most: more would make it slow to open."""
 PAGE_ANSWERS = 4
 """Answers shown of each."""
+PAGE_CHARACTERS = 6_000_000
+"""What the browser's statements and programs may add up to; later problems, in a seeded order, are left out."""
+_LONGEST_TEXT = 8_000
+"""Characters shown of a statement or a program."""
 
 
 @dataclass(frozen=True)
@@ -54,15 +59,7 @@ def write_files(folder: Path, result: dict[str, Any], graded: Graded, about: Abo
 
 def render_page(result: dict[str, Any], graded: Graded, about: About) -> str:
     """The page of one evaluation as one string."""
-    chooser = random.Random(derive_seed(about.seed, "evaluation page", result["label"]))
-    chosen = {
-        question["problem_id"]
-        for question in chooser.sample(graded.questions, min(PAGE_PROBLEMS, len(graded.questions)))
-    }
-    answers: dict[str, list[dict[str, Any]]] = {}
-    for sample in graded.samples:
-        if sample["problem_id"] in chosen and len(answers.setdefault(sample["problem_id"], [])) < PAGE_ANSWERS:
-            answers[sample["problem_id"]].append(sample)
+    problems = browsed_problems(graded, derive_seed(about.seed, "evaluation page", result["label"]))
     verdict_parts = [(row["value"], row["share"], row["value"]) for row in result["by_verdict"]]
     return render(
         Path(__file__).with_name("evaluation.html.j2"),
@@ -74,13 +71,58 @@ def render_page(result: dict[str, Any], graded: Graded, about: About) -> str:
         reliability=charts.columns([(row["value"], row["problems"]) for row in result["reliability"]], "reliability"),
         verdicts_chart=charts.stacked([(result["label"], verdict_parts)], "%", "share of each verdict"),
         months=month_chart(result["by_month"], about.trained_until),
-        problems=[
-            question | {"samples": answers[question["problem_id"]]}
-            for question in graded.questions
-            if question["problem_id"] in chosen
-        ],
+        problems=problems,
+        shown={problem["problem_id"] for problem in problems},
         answers_shown=PAGE_ANSWERS,
     )
+
+
+def browsed_problems(graded: Graded, seed: int) -> list[dict[str, Any]]:
+    """The problems of the page's browser, each with some `samples`, its `verdicts` counted, and whether modes differ.
+
+    Of a problem's answers the first of each verdict and of each disagreement of modes are shown, then the earliest.
+    """
+    samples: dict[str, list[dict[str, Any]]] = {}
+    for sample in graded.samples:
+        samples.setdefault(sample["problem_id"], []).append(sample)
+    order = list(graded.questions)
+    random.Random(seed).shuffle(order)
+    chosen: dict[str, dict[str, Any]] = {}
+    left = PAGE_CHARACTERS
+    for question in order[:PAGE_PROBLEMS]:
+        mine = samples[question["problem_id"]]
+        entry = {
+            **question,
+            "question": _cut(question["question"]),
+            "samples": [
+                {**sample, "program": _cut(sample["program"]) if sample["program"] else None}
+                for sample in _telling(mine)[:PAGE_ANSWERS]
+            ],
+            "verdicts": Counter(sample["verdict"] for sample in mine),
+            "differs": any(sample["other_verdict"] not in (None, sample["verdict"]) for sample in mine),
+            "answers": len(mine),
+        }
+        left -= len(entry["question"])
+        left -= sum(len(one["program"] or "") + len(one["first_failure"] or "") for one in entry["samples"])
+        if left < 0:
+            break
+        chosen[question["problem_id"]] = entry
+    return [chosen[question["problem_id"]] for question in graded.questions if question["problem_id"] in chosen]
+
+
+def _telling(samples: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    seen: set[tuple[str, str | None]] = set()
+    first: list[dict[str, Any]] = []
+    rest: list[dict[str, Any]] = []
+    for sample in samples:
+        kind = (sample["verdict"], sample["other_verdict"])
+        (rest if kind in seen else first).append(sample)
+        seen.add(kind)
+    return first + rest
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]} … ({len(text)} characters)"
 
 
 def month_chart(rows: list[dict[str, Any]], trained_until: str | None) -> Any:
@@ -111,6 +153,15 @@ def summary_markdown(result: dict[str, Any]) -> str:
         f"| pass@1 among well-formed | {span(result['pass@1_well_formed'])} |",
         f"| truncated | {span(result['truncation_rate'])} |",
     ]
+    modes = result["modes"]
+    if modes:
+        names = (modes["first"], modes["second"])
+        lines += [
+            "",
+            f"Judged in both modes: pass@1 {span(modes['pass@1'][names[0]])} % ({names[0]}), "
+            f"{span(modes['pass@1'][names[1]])} % ({names[1]}), difference {signed(modes['difference'])} points; "
+            f"verdicts differ on {modes['differing']} of {modes['answers']} programs.",
+        ]
     for grouping in GROUPINGS:
         lines += ["", f"| {grouping} | problems | pass@1, % |", "|---|---|---|"]
         lines += [f"| {row['value']} | {row['problems']} | {span(row['pass@1'])} |" for row in result[f"by_{grouping}"]]

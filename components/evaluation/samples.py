@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from components.core.errors import UserError
-from components.core.schema import REWARD_SCHEMA, graded_text, read_parquet_dir
+from components.core.schema import REWARD_SCHEMA, SECOND_MODE, graded_text, read_parquet_dir
 from sandbox.extract import extract_code
 
 SAMPLE_SCHEMA = pa.schema(
@@ -31,6 +31,7 @@ SAMPLE_SCHEMA = pa.schema(
         ("cpu_ms", pa.float32()),
         ("program", pa.string()),  # the code that was judged, or null
         ("excerpt", pa.string()),  # where there is no program: the end of the answer
+        ("other_verdict", pa.string()),  # in the other mode of judging; null where it was not judged there
     ]
 )
 
@@ -102,7 +103,7 @@ def _answers(folder: Path) -> Iterator[dict[str, Any]]:
         yield from table.drop_columns(["response_ids"]).append_column("response_tokens", tokens).to_pylist()
 
 
-def _sample(reward: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
+def _sample(reward: dict[str, Any], answer: dict[str, Any], other_verdict: str | None) -> dict[str, Any]:
     text = graded_text(answer)
     program = extract_code(text)
     verdict = reward["verdict"]
@@ -113,6 +114,7 @@ def _sample(reward: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
         "response_tokens": answer["response_tokens"],
         "program": program,
         "excerpt": None if program else text[-_EXCERPT:],
+        "other_verdict": other_verdict,
     }
 
 
@@ -168,6 +170,7 @@ def read_graded(questions: list[dict[str, Any]], shards: Iterable[tuple[Path, Pa
     for rollout_folder, reward_folder in shards:
         answers = _last_turns(_answers(rollout_folder))
         rewards = _last_turns(read_parquet_dir(reward_folder, REWARD_SCHEMA))
+        second = _last_turns(read_parquet_dir(reward_folder / SECOND_MODE, REWARD_SCHEMA))
         if answers.keys() != rewards.keys():
             key = sorted(answers.keys() ^ rewards.keys())[0]
             where = rollout_folder if key in answers else reward_folder
@@ -177,7 +180,7 @@ def read_graded(questions: list[dict[str, Any]], shards: Iterable[tuple[Path, Pa
                 raise UserError(f"{reward_folder}: sample {key[1]} of {key[0]} is in another shard too.")
             if key[0] not in known:
                 raise UserError(f"{reward_folder}: problem {key[0]} is not in the held-out split.")
-            samples[key] = _sample(reward, answers[key])
+            samples[key] = _sample(reward, answers[key], second[key]["verdict"] if key in second else None)
     if not samples:
         raise UserError("no sample to evaluate: the rollout steps wrote no row")
     sampled = {key[0] for key in samples}

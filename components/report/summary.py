@@ -59,6 +59,7 @@ def summarize_run(
                 "policy": one.numbers["policy"],
                 "evaluation": one.uri,
                 **{name: one.numbers[name] for name in _FROM_RESULT},
+                "modes": _modes(one.numbers.get("modes")),
             }
             for one in evaluations
         ],
@@ -77,6 +78,11 @@ def summarize_run(
             if name in final.numbers["by_problem"]
         },
     }
+
+
+def _modes(modes: dict[str, Any] | None) -> dict[str, Any] | None:
+    """What both modes of judging say, without the list of programs."""
+    return modes and {name: modes[name] for name in ("first", "second", "pass@1", "difference", "answers", "differing")}
 
 
 def headline_metrics(summary: dict[str, Any]) -> dict[str, float]:

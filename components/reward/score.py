@@ -16,6 +16,7 @@ from components.core.progress import Progress
 from components.core.schema import (
     REWARD_SCHEMA,
     ROLLOUT_SCHEMA,
+    SECOND_MODE,
     Problem,
     graded_text,
     read_parquet_dir,
@@ -26,6 +27,7 @@ from components.core.seeds import derive_seed
 from components.core.step import Step
 from components.core.store import Pointer, open_store
 from sandbox import extract_code, grade
+from sandbox.model import Mode
 
 RewardFunction = Callable[[dict[str, Any], dict[str, Any]], float | None]
 _OPENING = re.compile(r"```(?:python3?|py)?[ \t]*$", re.IGNORECASE)
@@ -50,17 +52,21 @@ def is_well_formed(text: str) -> bool:
 
 
 def run(*, config: Config, dataset: Pointer, rollouts: Pointer, output: str) -> Pointer:
-    """Grade one rollout shard; the pointer is written to `output` and carries the rollouts' pointer."""
+    """Grade one rollout shard; the pointer is written to `output` and carries the rollouts' pointer.
+
+    Held-out answers are judged in the other mode too (`evaluation.both_modes`), in the folder SECOND_MODE.
+    """
     where = re.sub(r"/rollout/(shard-\d+)$", r"/reward/\1", open_store(config.store).rel(rollouts.uri))
     train = rollouts.extra["phase"] == "train"
     settings = config.reward.model_dump(
         mode="json", exclude={"workers"} if train else {"workers", "shuffle", "function"}
     )
+    second = other_mode(config) if not train and config.evaluation.both_modes else None
     with Step(
         config,
         "reward",
         where,
-        settings=[settings, config.seed],
+        settings=[settings, config.seed, second],
         inputs={"dataset": dataset, "rollouts": rollouts},
         output=output,
     ) as step:
@@ -71,13 +77,20 @@ def run(*, config: Config, dataset: Pointer, rollouts: Pointer, output: str) -> 
         problems = {problem.problem_id: problem for problem in read_problems(step.store.fetch(dataset) / split)}
         answers = {_key(row): row for row in read_parquet_dir(step.store.fetch(rollouts), ROLLOUT_SCHEMA)}
         step.ready()
-        rows = _grade(step, problems, answers, function)
+        rows = _grade(step, problems, answers, function, config.reward.mode)
         if config.reward.shuffle and train:
             rows = shuffle_rewards(rows, derive_seed(config.seed, "shuffle", where))
         _put(step, rows, "rewards.parquet")
         metrics = summarize(rows)
         metrics["reward/unfinished"] = float(sum(row["finish_reason"] == "unfinished" for row in answers.values()))
+        if second:
+            _put(step, _grade(step, problems, answers, lambda *_: None, second), f"{SECOND_MODE}/verdicts.parquet")
         return step.commit(kind="rewards", rows=len(rows), metrics=metrics, rollouts=vars(rollouts))
+
+
+def other_mode(config: Config) -> Mode:
+    """The mode of judging that `reward.mode` is not."""
+    return "lcb" if config.reward.mode == "real" else "real"
 
 
 def _key(row: dict[str, Any]) -> str:
@@ -85,14 +98,19 @@ def _key(row: dict[str, Any]) -> str:
 
 
 def _grade(
-    step: Step, problems: dict[str, Problem], answers: dict[str, dict[str, Any]], function: RewardFunction
+    step: Step,
+    problems: dict[str, Problem],
+    answers: dict[str, dict[str, Any]],
+    function: RewardFunction,
+    mode: Mode,
 ) -> list[dict[str, Any]]:
     """Rows in the order of their keys. What an earlier try had graded lies in `graded/` and is not graded again."""
-    folder = step.store.local_dir(f"{step.where}/graded")
+    parts = "graded" if mode == step.config.reward.mode else "graded-second"
+    folder = step.store.local_dir(f"{step.where}/{parts}")
     rows = {_key(row): row for row in read_parquet_dir(folder, REWARD_SCHEMA)}
     cut = {key: answer for key, answer in answers.items() if answer["finish_reason"] == "unfinished"}
     rows |= {key: _row(answer, _NOT_RUN, function) for key, answer in cut.items()}
-    progress = Progress(step.label, len(answers), "programs")
+    progress = Progress(f"{step.label} ({mode})", len(answers), "programs")
     pending: list[dict[str, Any]] = []
 
     limit = step.config.reward.time_limit_s
@@ -104,11 +122,11 @@ def _grade(
                 yield {**program, "time_limit_s": limit or program["time_limit_s"]}
 
     def flush() -> None:
-        _put(step, pending, f"graded/part-{len(rows):07d}.parquet")
+        _put(step, pending, f"{parts}/part-{len(rows):07d}.parquet")
         pending.clear()
 
     todo = len(answers) - len(rows)
-    for verdict in grade(programs(), mode=step.config.reward.mode, workers=step.config.reward.workers):
+    for verdict in grade(programs(), mode=mode, workers=step.config.reward.workers):
         row = _row(answers[verdict["id"]], verdict, function)
         rows[verdict["id"]] = row
         pending.append(row)

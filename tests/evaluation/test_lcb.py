@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from components.core.errors import UserError
-from components.core.schema import PROBLEM_SCHEMA, Problem, Test, write_parquet
+from components.core.schema import PROBLEM_SCHEMA, Problem, Test, read_problems, write_parquet
+from components.core.store import open_store
+from components.data_prep import benchmark
+from components.data_prep.benchmark import sniff
 from components.evaluation.__main__ import main
-from components.evaluation.lcb import eval_all, published_samples, read_generations, submission
+from components.evaluation.lcb import eval_all, grade_generations, published_samples, read_generations, submission
 from components.evaluation.numbers import summarize
 from components.evaluation.samples import Graded
+from sandbox import grade
+from tests.data_prep.rows import make_config
 
 DATA = Path(os.environ.get("DEEPCODER_SHARED_DATA", Path(__file__).resolve().parents[3] / "shared" / "data")) / "lcb"
 ZERO_SHOT = DATA / "Qwen2.5-Ins-7B-ZeroShotCoT_codegeneration_eval_all.json"
@@ -61,6 +68,27 @@ def test_window_keeps_contests_of_its_dates_only(tmp_path: Path, capsys: pytest.
     ]
     assert f"{len(rows)} problems, {len(rows)} graded answers" in capsys.readouterr().out
     assert "By month" in (tmp_path / "report.html").read_text()
+
+
+@needs_data
+@pytest.mark.parametrize("mode", ["real", "lcb"])
+def test_published_passes_pass_on_the_public_tests_of_deepcoders_split(tmp_path: Path, mode: Any) -> None:
+    def key(text: str) -> str:
+        return "".join(text.split())
+
+    path = DATA.parent / "rllm" / "test_code_livecodebench_279_public.json"
+    assert sniff(str(path), None, "test") == "deepcoder"
+    config = make_config(tmp_path, [{"format": "deepcoder", "path": str(path), "split": "test"}])
+    pointer = benchmark.run(config=config, output=str(tmp_path / "pointer"))
+    problems = {key(p.question): p for p in read_problems(open_store(config.store).fetch(pointer) / "test")}
+    assert len(problems) == 279
+    passed = [one for one in read_generations(ZERO_SHOT) if one.graded == [True]]
+    pairs = [(one, problems[key(one.problem["question_content"])]) for one in passed
+             if key(one.problem["question_content"]) in problems]  # fmt: skip
+    assert len(pairs) > 30
+    named = [replace(problem, metadata={"question_id": one.question_id}) for one, problem in pairs]
+    found = grade_generations([one for one, _ in pairs[::4]], named, partial(grade, mode=mode, workers=1))
+    assert [sample["verdict"] for sample in found.samples] == ["AC"] * len(pairs[::4])
 
 
 def _problems(folder: Path) -> Path:

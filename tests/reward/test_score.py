@@ -11,6 +11,7 @@ from components.core.schema import (
     PROBLEM_SCHEMA,
     REWARD_SCHEMA,
     ROLLOUT_SCHEMA,
+    SECOND_MODE,
     Problem,
     Test,
     read_parquet_dir,
@@ -207,3 +208,20 @@ def test_a_reward_function_that_is_not_there_is_named(name: str) -> None:
 )
 def test_right_format_is_a_closed_python_block(text: str, well_formed: bool) -> None:
     assert score.is_well_formed(text) is well_formed
+
+
+def test_held_out_answers_are_judged_in_both_modes_and_training_answers_in_one(config: Config, tmp_path: Path) -> None:
+    # A process reads one line; the official harness hands out an empty one more.
+    reads = "import sys\nlines = sys.stdin.readlines()\nprint(lines[0].strip() if len(lines) == 1 else 'no')"
+    changes = [
+        {"problem_id": "echo", "text": f"```python\n{reads}\n```"},
+        {"problem_id": "echo", "text": ANSWERS["echo", 0][0]},
+    ]
+    store, dataset, sampled = rollouts(config, phase="eval", changes=changes)
+    pointer = score.run(config=config, dataset=dataset, rollouts=sampled, output=str(tmp_path / "out"))
+    assert [row["verdict"] for row in graded(store, pointer).values()] == ["AC", "AC"]
+    second = list(read_parquet_dir(store.fetch(pointer) / SECOND_MODE, REWARD_SCHEMA))
+    assert [(row["sample_id"], row["verdict"], row["reward"]) for row in second] == [(0, "WA", None), (1, "AC", None)]
+    store, dataset, sampled = rollouts(config, changes=changes)
+    pointer = score.run(config=config, dataset=dataset, rollouts=sampled, output=str(tmp_path / "out"))
+    assert not (store.fetch(pointer) / SECOND_MODE).exists()
