@@ -8,6 +8,7 @@ from pathlib import Path
 
 from components.core.errors import UserError
 from components.core.images import use_images
+from pipelines import eval as evaluation
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -21,11 +22,12 @@ def main(arguments: list[str] | None = None) -> int:
     for command in (compiler, run):
         command.add_argument("--images", type=Path, help="the file that `make images` wrote: names by digest or tag")
     _profile_command(commands, "config", "print the whole configuration, validated")
+    evaluation.add_arguments(commands.add_parser("eval", help=evaluation.__doc__, description=evaluation.__doc__))
     namespace = parser.parse_args(arguments)
     try:
         if getattr(namespace, "images", None):
             use_images(namespace.images)
-        {"compile": _compile, "run": _run, "config": _config}[namespace.command](namespace)
+        {"compile": _compile, "run": _run, "config": _config, "eval": evaluation.run}[namespace.command](namespace)
     except UserError as error:
         print(f"deepcoder: {error}", file=sys.stderr)
         return 1
