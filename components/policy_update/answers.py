@@ -18,7 +18,7 @@ class Answers:
     groups: Sequence[Hashable]
     """S keys: answers to the same problem have the same."""
     length_S: Tensor
-    """Int64: response tokens of each; their sum is N."""
+    """Int64: tokens of each that the policy wrote; their sum is N."""
     penalty_N: Tensor
     """Float64: the KL penalty of each token, 0 without `use_kl_in_reward`."""
     value_N: Tensor | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -27,9 +28,10 @@ def training_flops(policy: Any, lengths: Iterable[int]) -> float:
     config = policy.config
     embedding = policy.get_input_embeddings().weight
     tied = policy.get_output_embeddings().weight is embedding
-    weights = [p for p in policy.parameters() if p.ndim > 1 and (tied or p is not embedding)]
-    every = sum(getattr(p, "ds_numel", p.numel()) for p in weights)
-    trained = sum(getattr(p, "ds_numel", p.numel()) for p in weights if p.requires_grad)
+    # ZeRO-3 leaves a rank without most of a parameter, but knows its shape.
+    shapes = [(p, getattr(p, "ds_shape", p.shape)) for p in policy.parameters() if tied or p is not embedding]
+    weights = [(p.requires_grad, math.prod(shape)) for p, shape in shapes if len(shape) > 1]
+    every, trained = sum(size for _, size in weights), sum(size for grad, size in weights if grad)
     heads = config.num_attention_heads
     width = heads * (getattr(config, "head_dim", None) or config.hidden_size // heads)
     attention = 12 * config.num_hidden_layers * width

@@ -51,7 +51,10 @@ class Passes:
 
     @torch.no_grad()
     def evaluate(self, indices: Sequence[int]) -> dict[int, Tensor]:
-        """The first answer, a value a response token of each sample; on every rank those of all. A collective."""
+        """The first answer, a value a token that the policy wrote, by sample; on every rank those of all samples.
+
+        A collective.
+        """
         own: dict[int, Tensor] = {}
         for batch in self.batches(indices):
             values_N = self.forward(batch)[0]

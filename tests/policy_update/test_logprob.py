@@ -170,6 +170,28 @@ def test_chunked_head_has_the_gradients_of_log_softmax(weight_trained: bool, mon
         torch.testing.assert_close(mine, expected, atol=1e-6, rtol=1e-5)
 
 
+@pytest.mark.parametrize("weight_trained", [True, False])
+def test_entropies_have_their_gradient_if_it_is_asked_for(
+    weight_trained: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logprob, "_CHUNK_LOGITS", 100)  # 2 rows of 37 at a time
+    generator = torch.Generator().manual_seed(0)
+    hidden_NH = torch.randn(11, 16, generator=generator).requires_grad_()
+    weight_VH = torch.nn.Parameter(torch.randn(37, 16, generator=generator) * 0.3, requires_grad=weight_trained)
+    target_N = torch.randint(0, 37, (11,), generator=generator)
+    temperature_N = torch.rand(11, generator=generator) + 0.5
+    scale_N, bonus_N = torch.randn(11, generator=generator), torch.randn(11, generator=generator)
+    wanted = [hidden_NH, weight_VH] if weight_trained else [hidden_NH]
+
+    logp_N, entropy_N = LogprobHead(weight_VH, entropy_grad=True)(hidden_NH, target_N, temperature_N)
+    grads = torch.autograd.grad((scale_N * logp_N + bonus_N * entropy_N).sum(), wanted)
+    logp_NV = (hidden_NH @ weight_VH.T / temperature_N[:, None]).log_softmax(-1)
+    plain_N = scale_N * logp_NV.gather(1, target_N[:, None])[:, 0] - bonus_N * (logp_NV.exp() * logp_NV).sum(-1)
+    for grad, expected in zip(grads, torch.autograd.grad(plain_N.sum(), wanted), strict=True):
+        torch.testing.assert_close(grad, expected, atol=1e-5, rtol=1e-5)
+    assert not LogprobHead(weight_VH)(hidden_NH, target_N, temperature_N)[1].requires_grad
+
+
 def test_temperature_divides_the_logits() -> None:
     hidden_NH, weight_VH = torch.tensor([[1.0]]), torch.nn.Parameter(torch.tensor([[2.0], [0.0]]))
     logp_N, _ = LogprobHead(weight_VH)(hidden_NH, torch.tensor([0]), torch.tensor([0.5]))
