@@ -66,8 +66,8 @@ bench: bench-sandbox bench-data bench-update ## every benchmark that a CPU can r
 bench-sandbox: install ## CPU time a test, against a cold interpreter and (OFFICIAL=checkout) LiveCodeBench's harness
 	$(BIN)/python benchmarks/bench_sandbox.py $(if $(OFFICIAL),--official $(OFFICIAL))
 
-bench-data: install ## rows/s of data preparation against plain json, and peak memory
-	$(BIN)/python -m tests.data_prep.measure 1000
+bench-data: install ## data preparation against plain json, and its memory at 1, 4 and 16 times the rows
+	$(BIN)/python benchmarks/bench_data.py
 
 bench-update: install ## training tokens/s and peak memory of the policy update, against TRL's GRPO step (5 min)
 	$(BIN)/pip install --quiet --no-deps --requirement benchmarks/requirements.txt

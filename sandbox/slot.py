@@ -321,7 +321,7 @@ class Slot:
         limit, wall = case.program.time_limit_s, wall_limit(case)
         if self._loading:
             limit = max(limit, _LOAD_FLOOR_S)
-            wall = 6 * limit
+            wall = 3 * limit
         used, elapsed = self.host.cpu_seconds() - self._cpu0, now - self._wall0
         if self.host.too_many_threads():
             self._kill_then(lambda: self._conclude(Outcome("RE", "too many threads"), alive=False))

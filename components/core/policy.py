@@ -28,7 +28,7 @@ def ensure_base_policy(config: Config, store: Store) -> Pointer:
         UserError: the model is not there, or is a directory without weights.
     """
     name = config.model_name
-    key = config_hash(["base policy", name, _source_identity(name)])
+    key = config_hash(["base policy", name, _source_identity(name, config.seed)])
     where = base_policy_path(key)
     found = store.complete(where, key)
     if found is not None:
@@ -68,8 +68,10 @@ def _is_path(name: str) -> bool:
     return name.startswith(("/", ".", "~")) or Path(name).is_dir()
 
 
-def _source_identity(name: str) -> object:
-    """What makes a changed source another policy: names, sizes and times of local files, S3's ETags."""
+def _source_identity(name: str, seed: int) -> object:
+    """What makes a changed source another policy: names, sizes and times of local files, S3's ETags, a seed."""
+    if name.startswith("random:"):
+        return seed
     if name.startswith("s3://"):
         from components.core.s3_store import S3Store
 

@@ -8,10 +8,11 @@ from components.core.errors import UserError
 from components.core.policy import ensure_base_policy
 from components.core.store import open_store
 from pipelines.compile import load_profile
+from tests.chaos.s3_server import S3Server
 
 
-def base_policy(tmp_path: Path, model: str) -> Path:
-    _, config = load_profile("micro", [f"store={tmp_path / 'store'}", f"model_name={model}"])
+def base_policy(tmp_path: Path, model: str, *overrides: str) -> Path:
+    _, config = load_profile("micro", [f"store={tmp_path / 'store'}", f"model_name={model}", *overrides])
     store = open_store(config.store)
     return store.fetch(ensure_base_policy(config, store)) / "hf"
 
@@ -27,6 +28,21 @@ def test_a_directory_is_brought_in_whole_and_a_changed_one_anew(tmp_path: Path) 
     config = json.loads((first / "config.json").read_text())
     (first / "config.json").write_text(json.dumps({**config, "note": "changed"}))
     assert base_policy(tmp_path, str(first)) != copied
+
+
+def test_a_policy_on_s3_is_brought_in_whole_and_a_changed_one_anew(s3_server: S3Server, tmp_path: Path) -> None:
+    files = {"config.json": b"{}", "tokenizer.json": b"{}", "model.safetensors": b"weights"}
+    for name, data in files.items():
+        s3_server.client.put_object(Bucket="bucket", Key=f"models/mine/{name}", Body=data)
+    copied = base_policy(tmp_path, "s3://bucket/models/mine")
+    assert {path.name: path.read_bytes() for path in copied.iterdir()} == files
+    s3_server.client.put_object(Bucket="bucket", Key="models/mine/model.safetensors", Body=b"wEights")
+    assert (base_policy(tmp_path, "s3://bucket/models/mine") / "model.safetensors").read_bytes() == b"wEights"
+
+
+def test_an_untrained_policy_of_another_seed_is_another(tmp_path: Path) -> None:
+    first, second = (base_policy(tmp_path, "random:1x32", f"seed={seed}") for seed in (0, 1))
+    assert (first / "model.safetensors").read_bytes() != (second / "model.safetensors").read_bytes()
 
 
 def test_the_tiny_policy_has_a_chat_template_and_one_token_a_byte(tmp_path: Path) -> None:

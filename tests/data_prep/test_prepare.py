@@ -210,6 +210,21 @@ def test_prompts_are_measured_with_the_given_tokenizer(tmp_path: Path) -> None:
     assert "tokens, data.max_prompt_length=16" in text
 
 
+def test_the_manifest_and_the_report_tell_the_lengths_of_prompts_in_tokens(tmp_path: Path) -> None:
+    sources = [
+        {"format": "taco", "path": str(write_jsonl(tmp_path / "t.jsonl", [sum_row(n) for n in range(4)]))},
+        {"format": "livecodebench", "path": str(write_jsonl(tmp_path / "l.jsonl", [lcb_row()]))},
+    ]
+    lengths = iter([40, 10, 30, 20, 7])
+    counter = _Counter(lambda _: next(lengths))
+    _, folder, manifest = build(make_config(tmp_path, sources), tmp_path, grade=accept_all, count_tokens=counter)
+    assert manifest["distributions"]["train"]["prompt_tokens"] == {
+        "min": 10, "p25": 20, "median": 30, "p75": 30, "max": 40, "mean": 25.0,
+    }  # fmt: skip
+    assert manifest["distributions"]["test"]["prompt_tokens"]["max"] == 7
+    assert "prompt tokens: 10 … 40" in (folder / "report.html").read_text()
+
+
 class _Counter(PromptCounter):
     """Counts as it is told."""
 

@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 from sandbox import Grader
+from sandbox.pool import uses_packages
 from tests.sandbox.quirks import ADD
 
 ADD_TESTS = [{"kind": "stdin", "input": f"{i} {i * i}\n", "output": f"{i + i * i}\n"} for i in range(20)]
@@ -238,3 +239,24 @@ def test_programs_are_consumed_only_as_lanes_are_free() -> None:
         for done in range(1, 11):
             next(stream)
             assert len(consumed) <= done + 4
+
+
+@pytest.mark.parametrize(
+    ("code", "uses"),
+    [
+        ("import numpy as np", True),
+        ("import os, sys, numpy", True),
+        ("x = 1\nfrom sortedcontainers import SortedList", True),
+        ("try:\n    from scipy.special import comb\nexcept ImportError: pass", True),
+        ("if 1: import\tpandas", True),
+        ("numpy = 1\nimport os", False),
+        ("important numpy", False),
+        ("import os\nprint(numpy)", False),
+        # Read in one pass: a pattern that backtracks would take minutes.
+        ("import" + " " * 10**6, False),
+        ("import a, " * 10**5, False),
+        ("numpy, " * 10**5, False),
+    ],
+)
+def test_programs_that_import_a_package_are_told_from_the_others(code: str, uses: bool) -> None:
+    assert uses_packages(code) is uses
