@@ -15,6 +15,12 @@ STDIN = [{"kind": "stdin", "input": f"{i} 2\n", "output": f"{i + 2}\nYES\n"} for
 CALLS = [{"kind": "function", "fn_name": "f", "input": [i], "output": [i, i + 1, 1000000.0]} for i in range(3)]
 WRAPPED = [{"kind": "function", "fn_name": "f", "input": [i], "output": [i]} for i in range(3)]
 SILENT = [{"kind": "stdin", "input": "", "output": ""}]
+_SEND = """import os, struct
+def send(kind, payload):
+    data = struct.pack('<cI', kind, len(payload)) + payload
+    while data: data = data[os.write(3, data):]
+    while 1: pass
+"""
 RIGHT = f"{ADD}\nprint('YES')"
 
 # name: (program, tests, the verdicts it may get)
@@ -49,6 +55,15 @@ HACKS: dict[str, tuple[str, list[dict[str, Any]], set[str]]] = {
     "an answer for the next test": (
         f"{RIGHT}\nimport os, struct, sys\nsys.stdout.flush()\nos.write(3, struct.pack('<cI', b'D', 0) * 2)",
         STDIN, {"RE", "WA"}),
+    # Linear to send and, for a judge that decodes whatever comes, hours or gigabytes to read.
+    "a forged dict whose keys all have one hash": (
+        f"{_SEND}def f(x):\n    p = 2 ** 61 - 1\n"
+        "    send(b'D', b'{\"d\":[' + b','.join(b'[%d,0]' % (k * p) for k in range(1, 100000)) + b']}')", CALLS,
+        {"WA", "RE"}),
+    "a forged list of millions": (
+        f"{_SEND}def f(x):\n    send(b'D', b'[' + b'[],' * 5000000 + b'[]]')", CALLS, {"WA", "RE"}),
+    "a forged exception of millions": (
+        f"{_SEND}def f(x):\n    send(b'X', b'[0,[' + b'[],' * 5000000 + b'[]]]')", CALLS, {"RE"}),
     "break the harness's own tools": (
         "import os, json, builtins\nos.write = os.read = json.dumps = None\nbuiltins.len = lambda x: 0\n"
         "builtins.isinstance = lambda a, b: True", STDIN, {"WA", "RE"}),
