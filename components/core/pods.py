@@ -77,6 +77,8 @@ class KubernetesConfig(Section):
     """Pod of the step, each shard."""
     policy_update: PodConfig = PodConfig(cpu="2", memory="8Gi", shm="1Gi", timeout_s=12 * 3600)
     """Pod of the step; with launcher=trainjob, that which starts and watches the TrainJob."""
+    trainjob_node: PodConfig | None = None
+    """Each pod of the TrainJob (launcher=trainjob); null takes what policy_update's has, which then holds it, too."""
     evaluate: PodConfig = PodConfig()
     """Pod of the step."""
     report: PodConfig = PodConfig()
@@ -132,9 +134,9 @@ class KubernetesConfig(Section):
         gpus, spanned = self.rollout.gpus, rollout.tensor_parallel_size
         if gpus and rollout.engine == "vllm" and gpus < spanned:
             return f"kubernetes.rollout.gpus={gpus} is less than rollout.tensor_parallel_size={spanned}"
-        gpus = self.policy_update.gpus
-        if gpus and gpus != policy_update.ranks:
-            return (
-                f"kubernetes.policy_update.gpus={gpus} is not policy_update.ranks={policy_update.ranks}: one GPU a rank"
-            )
+        key, pod = "policy_update", self.policy_update
+        if policy_update.launcher == "trainjob" and self.trainjob_node is not None:
+            key, pod = "trainjob_node", self.trainjob_node
+        if pod.gpus and pod.gpus != policy_update.ranks:
+            return f"kubernetes.{key}.gpus={pod.gpus} is not policy_update.ranks={policy_update.ranks}: one GPU a rank"
         return None

@@ -1,4 +1,4 @@
-"""Runs an update: in this process, or on ranks that torch's launcher starts."""
+"""Runs an update: in this process, on ranks that torch's launcher starts, or on those of several pods."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import time
 from pathlib import Path
 
 import components
-from components.core.errors import UserError
 from components.policy_update.job import Job, Outcome, Report
+from components.policy_update.messages import Relay, rank_error
 
 _POLL_S = 0.2
 _PR_SET_PDEATHSIG = 1
@@ -32,9 +32,14 @@ def launch(job: Job, report: Report, folder: Path) -> Outcome:
         UserError: a rank raised it.
         RuntimeError: a rank failed otherwise; the message holds its traceback.
     """
-    if job.config.policy_update.launcher == "inprocess":
+    launcher = job.config.policy_update.launcher
+    if launcher == "inprocess":
         return in_process(job, report)
-    return in_ranks(job, report, folder)
+    if launcher == "deepspeed":
+        return in_ranks(job, report, folder)
+    from components.policy_update.trainjob import in_pods  # the Kubernetes client: a second
+
+    return in_pods(job, report, folder)
 
 
 def in_process(job: Job, report: Report) -> Outcome:
@@ -46,9 +51,8 @@ def in_process(job: Job, report: Report) -> Outcome:
 
 def in_ranks(job: Job, report: Report, folder: Path) -> Outcome:
     """One process a rank, of this machine; what they report is passed on while they run. See `launch`."""
-    job_file, events = folder / "job.json", folder / "events.jsonl"
+    job_file, relay = folder / "job.json", Relay(folder / "events.jsonl", report)
     job.write(job_file)
-    events.touch()
     root = str(Path(components.__path__[0]).parent)
     python_path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
     ranks = job.config.policy_update.ranks
@@ -59,43 +63,25 @@ def in_ranks(job: Job, report: Report, folder: Path) -> Outcome:
     end_with_us = _ask_for_signal if sys.platform == "linux" else None
     process = subprocess.Popen(command, env=environment, preexec_fn=end_with_us)
     try:
-        with open(events) as stream:
-            while process.poll() is None:
-                _pass_on(stream.readlines(), report)
-                time.sleep(_POLL_S)
-            _pass_on(stream.readlines(), report)
+        while process.poll() is None:
+            relay.pass_on()
+            time.sleep(_POLL_S)
+        relay.pass_on()
     finally:
         process.terminate()
         process.wait()
     if process.returncode:
-        _fail(folder, process.returncode)
+        raise rank_error(folder) or _killed(process.returncode)
     return Outcome(**json.loads((folder / "outcome.json").read_text()))
+
+
+def _killed(code: int) -> RuntimeError:
+    return RuntimeError(
+        f"a rank of the update was killed (exit code {code}); out of memory is the usual reason. "
+        "Lower policy_update.ppo_max_token_len_per_gpu or set policy_update.gradient_checkpointing=true."
+    )
 
 
 def _ask_for_signal() -> None:
     """Have Linux send this process SIGTERM when its parent is gone; torch's launcher then ends the ranks."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-
-
-def _pass_on(lines: list[str], report: Report) -> None:
-    for line in lines:
-        event = json.loads(line)
-        if event["event"] == "ready":
-            report.ready()
-        else:
-            report.log_curve(event["metrics"], event["x"])
-
-
-def _fail(folder: Path, code: int) -> None:
-    """Raise what the first rank to fail said; the others only lost their peer."""
-    reports = sorted(folder.glob("error-*.json"), key=lambda path: path.stat().st_mtime_ns)
-    if not reports:
-        raise RuntimeError(
-            f"a rank of the update was killed (exit code {code}); out of memory is the usual reason. "
-            "Lower policy_update.ppo_max_token_len_per_gpu or set policy_update.gradient_checkpointing=true."
-        )
-    messages = [json.loads(path.read_text()) for path in reports]
-    known = [message for message in messages if message["known"]]
-    if known:
-        raise UserError(known[0]["text"])
-    raise RuntimeError(f"rank {messages[0]['rank']} of the update failed:\n{messages[0]['text']}")

@@ -9,6 +9,7 @@ import traceback
 from pathlib import Path
 
 from components.core.errors import UserError
+from components.policy_update.heartbeat import ALIVE, end_without
 from components.policy_update.job import Job
 
 
@@ -32,6 +33,10 @@ class _EventFile:
 def main(path: Path) -> None:
     """Run the job's rank; on an error leave its message beside the job."""
     rank = int(os.environ["RANK"])
+    alive = path.with_name(ALIVE)
+    if alive.exists():
+        end_without(alive)
+    path.with_name(f"error-{rank}.json").unlink(missing_ok=True)  # of a try before pods were preempted
     try:
         from components.policy_update.train import train
 
