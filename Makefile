@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-$(shell cat requirements.txt requirements-no-deps.txt pyproject.toml | sha256sum | cut -c1-16)
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-fast lint pipeline compiled images image-locks smoke-docker ui
+.PHONY: help install run test test-fast lint pipeline compiled images image-locks smoke-docker ui minikube
 .PHONY: bench bench-sandbox bench-data bench-update chaos clean
 
 help: ## list the targets
@@ -57,6 +57,9 @@ image-locks: ## renew images/*/requirements-*.txt from the .in files; needs uv
 smoke-docker: install ## the smoke profile with each step in its own container, and without; both must agree
 	@test -f $(IMAGES) || { echo "no $(IMAGES): run make images VARIANT=cpu first"; exit 1; }
 	set -a && . $(abspath $(IMAGES)) && $(BIN)/pytest -rs tests/pipelines/test_containers.py
+
+minikube: install ## start minikube with Kubeflow Pipelines, and run PROFILE (smoke) on it to its end
+	$(if $(filter command line environment,$(origin PROFILE)),PROFILE=$(PROFILE)) IMAGES=$(IMAGES) manifests/minikube/up.sh
 
 ui: install ## open MLflow on the runs in STORE, at http://127.0.0.1:5000
 	$(BIN)/mlflow ui --backend-store-uri sqlite:///$(abspath $(STORE))/mlflow.db --host 127.0.0.1 --port 5000
