@@ -27,21 +27,24 @@ _PASSED_ON = ("AWS_", "S3_", "MLFLOW_", "HF_", "OMP_", "TOKENIZERS_", "TRANSFORM
 
 
 @contextmanager
-def step_containers(config: Config) -> Iterator[None]:
+def step_containers(config: Config, pipeline_root: Path) -> Iterator[None]:
     """While this is open, DockerRunner's tasks run as described above; no container of the run outlives it.
+
+    Args:
+        config: the run's configuration, its paths absolute.
+        pipeline_root: where KFP's own small artifacts go.
 
     Raises:
         UserError: there is no Docker engine, or an image is missing.
     """
     client = _engine()
     uid, gid = (os.getuid(), os.getgid()) if os.getuid() else (_NON_ROOT, _NON_ROOT)
-    if not config.store.startswith("s3://"):
-        _give(config, uid, gid)
+    _give(config, pipeline_root, uid, gid)
 
     class Handler(docker_task_handler.DockerTaskHandler):
         def run(self) -> status.Status:
             name = next(name for name in NAMES if image(name) == self.image)
-            options = container_options(config, name, Path(self.pipeline_root))
+            options = container_options(config, name, pipeline_root)
             container = client.containers.create(
                 self.image,
                 self.full_command,
@@ -124,10 +127,13 @@ def _inputs(config: Config) -> list[str]:
     return sorted({name for name in names if name.startswith("/") and Path(name).exists()})
 
 
-def _give(config: Config, uid: int, gid: int) -> None:
+def _give(config: Config, pipeline_root: Path, uid: int, gid: int) -> None:
     """Make the folders that this process shares with the steps, and hand them over if it is root's."""
-    store = Path(config.store)
-    for folder in (store, store / "kfp", store / "runs", store / "runs" / config.run):
+    folders = [pipeline_root]
+    if not config.store.startswith("s3://"):
+        store = Path(config.store)
+        folders += [store, store / "runs", store / "runs" / config.run]
+    for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)
         if os.getuid() == 0:
             os.chown(folder, uid, gid)

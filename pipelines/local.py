@@ -63,13 +63,13 @@ def run_local(values: dict[str, Any], config: Config, runner: str) -> None:
         path = Path(scratch) / "pipeline.yaml"
         size = compile_profile(values, config, path)
         print(f"compiled: {size['tasks']} tasks, {size['yaml_bytes'] >> 10} KiB of YAML", flush=True)
+        here = "work" if config.store.startswith("s3://") else config.store  # kfp.local's own files cannot go to S3
         walls: AbstractContextManager[None] = nullcontext()
         if runner == "docker":
             from pipelines.containers import step_containers
 
-            walls = step_containers(config)
+            walls = step_containers(config, Path(here).absolute() / "kfp")
         start = {"subprocess": lambda: local.SubprocessRunner(use_venv=False), "docker": local.DockerRunner}[runner]
-        here = "work" if config.store.startswith("s3://") else config.store  # kfp.local's own files cannot go to S3
         local.init(start(), pipeline_root=f"{here}/kfp", raise_on_error=True)
         pipeline = kfp_components.load_component_from_file(str(path))
         before = time.monotonic()

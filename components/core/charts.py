@@ -42,14 +42,15 @@ def _percent(share: float) -> str:
 
 def ticks(low: float, high: float, about: int = 4) -> list[float]:
     """Round numbers that cover [low, high]: steps of 1, 2 or 5 times a power of ten."""
-    if not high > low:
+    if high - low <= 1e-9 * max(abs(low), abs(high)):  # as good as one value: marks so close would be equal
         high = low + (abs(low) or 1.0)
     raw = (high - low) / about
     power = 10.0 ** math.floor(math.log10(raw))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= raw * 0.999)
     first = math.floor(low / step + 1e-9)
     last = math.ceil(high / step - 1e-9)
-    return [round(index * step, 12) for index in range(first, last + 1)]
+    digits = 2 - math.floor(math.log10(step))
+    return [round(index * step, digits) for index in range(first, last + 1)]
 
 
 def intervals(rows: Sequence[Span], label: str) -> Markup:

@@ -24,6 +24,13 @@ def test_ticks_are_round_and_cover_the_range(low: float, high: float, expected: 
     assert charts.ticks(low, high) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize(("low", "high"), [(0.0, 3e-14), (1.0, 1.0 + 4e-16), (0.0, 0.0), (-1e-300, 1e-300)])
+def test_a_curve_of_values_that_hardly_differ_is_drawn(low: float, high: float) -> None:
+    marks = charts.ticks(low, high)
+    assert marks == sorted(set(marks))
+    ET.fromstring(charts.curve([(0, low), (1, high)], [], "a"))
+
+
 def _numbers(markup: str, element: str, attribute: str) -> list[float]:
     return [float(found) for found in re.findall(rf'<{element} [^>]*?{attribute}="([-\d.]+)"', markup)]
 

@@ -22,6 +22,7 @@ def test_every_profile_compiles_to_a_valid_pipeline_that_fits_into_argo(name: st
     updates = [key for key in document["components"] if key.startswith("comp-policy-update")]
     assert len(updates) == sum(stage.iterations for stage in config.stages)
     assert size["workflow_bytes"] < 600 << 10
+    assert size["largest_dag_bytes"] < 100 << 10
 
 
 def test_a_graph_too_large_for_argo_is_refused_before_anything_is_written(tmp_path: Path) -> None:

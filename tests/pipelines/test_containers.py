@@ -152,5 +152,5 @@ def test_only_data_preparation_sees_the_sources_and_cannot_change_them(tmp_path:
 def test_without_an_engine_the_command_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nobody.sock")
     _, config = local_profile("smoke", [f"store={tmp_path}"])
-    with pytest.raises(UserError, match="no Docker engine answers"), step_containers(config):
+    with pytest.raises(UserError, match="no Docker engine answers"), step_containers(config, tmp_path / "kfp"):
         pass
