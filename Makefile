@@ -10,7 +10,7 @@ STAMP := $(VENV)/.installed-$(shell cat requirements.txt requirements-no-deps.tx
 
 .DEFAULT_GOAL := help
 .PHONY: help install run test test-fast lint pipeline compiled images image-locks smoke-docker ui minikube
-.PHONY: bench bench-sandbox bench-data bench-update chaos clean
+.PHONY: bench bench-sandbox bench-data bench-rollout bench-update chaos clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -64,10 +64,13 @@ minikube: install ## start minikube with Kubeflow Pipelines, and run PROFILE (sm
 ui: install ## open MLflow on the runs in STORE, at http://127.0.0.1:5000
 	$(BIN)/mlflow ui --backend-store-uri sqlite:///$(abspath $(STORE))/mlflow.db --host 127.0.0.1 --port 5000
 
-bench: bench-sandbox bench-data bench-update ## every benchmark that a CPU can run
+bench: bench-sandbox bench-data bench-rollout bench-update ## every benchmark that a CPU can run
 
 bench-sandbox: install ## CPU time a test, against a cold interpreter and (OFFICIAL=checkout) LiveCodeBench's harness
 	$(BIN)/python benchmarks/bench_sandbox.py $(if $(OFFICIAL),--official $(OFFICIAL))
+
+bench-rollout: install ## tokens/s of the rollout step against the bare engine (with vLLM where it is installed)
+	$(BIN)/python -m benchmarks.bench_rollout
 
 bench-data: install ## data preparation against plain json, and its memory at 1, 4 and 16 times the rows
 	$(BIN)/python benchmarks/bench_data.py

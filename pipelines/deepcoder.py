@@ -11,6 +11,7 @@ from typing import Any
 from kfp import dsl
 
 from components.core.config import Config
+from components.core.errors import UserError
 from components.core.paths import evaluation_labels
 from components.core.resolve import get
 from components.data_prep.component import prepare_data
@@ -53,7 +54,15 @@ def build(profile: dict[str, Any], config: Config) -> Any:
     Args:
         profile: the profile as plain data, which the pipeline carries in it.
         config: the same, validated; its stages, shards and staleness shape the graph.
+
+    Raises:
+        UserError: the engine is a server.
     """
+    if config.rollout.engine == "openai":
+        raise UserError(
+            "rollout.engine=openai is for evaluation: a server does not get the updated weights. Train with vllm or "
+            "transformers."
+        )
     shards = list(range(config.rollout.shards))
     default = defaults(config)
     settle = partial(place, settings=config.kubernetes)

@@ -100,11 +100,39 @@ class DataConfig(Section):
         return self
 
 
+class ServerConfig(Section):
+    """An OpenAI-compatible server, for rollout.engine=openai."""
+
+    base_url: str = ""
+    """Where `/chat/completions` is, as `https://host:8000/v1`."""
+    model: str | None = None
+    """The name it serves the model under; null takes the first that it lists."""
+    api_key_env: str | None = None
+    """The environment variable that holds the key; null sends none. The key itself stands in no configuration."""
+    concurrency: int = Field(64, ge=1)
+    """Requests under way at a time."""
+    timeout_s: float = Field(3600.0, gt=0)
+    """Seconds that one answer may take."""
+    retries: int = Field(5, ge=0)
+    """Times that a request is sent again after a lost connection, 408, 429 or 5xx, with growing pauses."""
+    logprobs: bool = True
+    """Ask for the log-prob of each token."""
+    token_ids: bool = False
+    """Ask for token ids (`return_token_ids`, which vLLM knows and others may refuse)."""
+
+
 class RolloutConfig(Section):
     """How completions are sampled from the policy."""
 
-    engine: Literal["transformers", "vllm"] = "vllm"
-    """`vllm` on a GPU; `transformers` starts in seconds on a CPU."""
+    engine: Literal["transformers", "vllm", "openai"] = "vllm"
+    """`vllm` on a GPU; `transformers` starts in seconds on a CPU; `openai` asks a server, for evaluation only."""
+    server: ServerConfig = ServerConfig()
+    mode: str = "single"
+    """How a sample comes about: `single`, `refine`, `solver_judge`, `debate`, or `package.module:function`, yours."""
+    mode_options: dict[str, bool | int | float | str] = {}
+    """Keyword arguments of the mode's function, as {turns: 3}; see components/rollout/README.md."""
+    answer_prefix: str = ""
+    """Text that every answer begins with, as `<think>`; given to the policy, so it is left out of the loss."""
     n: int = Field(8, ge=1)
     """Samples a problem in training; a group of one has no baseline."""
     temperature: float = Field(0.6, gt=0)
@@ -114,7 +142,12 @@ class RolloutConfig(Section):
     shards: int = Field(1, ge=1)
     """Rollout steps that run side by side; problems are assigned by a hash."""
     chunk_prompts: int = Field(32, ge=1)
-    """Prompts generated and committed together; a resumed chunk is the same batch."""
+    """Problems in one batch of the `transformers` engine; the others take a whole shard at once."""
+    exact_resume: bool = False
+    """Generate a batch that was cut off again as a whole, so that a resumed run is the same bit for bit. Else only
+    the samples that are missing, whose log-probs differ in the last digits, since a batch's shape decides these."""
+    wall_limit_s: float | None = Field(None, gt=0)
+    """Seconds of one shard's generation; samples that are not done by then are `unfinished`: counted, no reward."""
     dtype: Literal["float32", "bfloat16"] = "bfloat16"
     """Of the engine's weights and activations."""
     threads: int | None = Field(None, ge=1)
@@ -131,6 +164,14 @@ class RolloutConfig(Section):
     """A system message; null sends none of ours (a chat template may add its own)."""
     stop_at_code_end: bool = False
     """End an answer at the fence that closes its first code block. For models that do not think first."""
+
+    @model_validator(mode="after")
+    def _a_server_is_named_and_begins_its_answers_itself(self) -> Self:
+        if self.engine == "openai" and not self.server.base_url:
+            raise ValueError("rollout.engine=openai needs rollout.server.base_url")
+        if self.engine == "openai" and self.answer_prefix:
+            raise ValueError("rollout.answer_prefix: a chat server cannot be told how to begin; leave it empty")
+        return self
 
 
 class StageConfig(Section):
@@ -354,6 +395,10 @@ class EvaluationConfig(Section):
     """Nucleus sampling; evaluation may truncate."""
     max_response_length: int = Field(ge=1)
     """Tokens; may exceed the last stage's (DeepCoder: trained to 32K, evaluated at 64K)."""
+    mode: str | None = None
+    """As rollout.mode; null takes that one, with its options."""
+    mode_options: dict[str, bool | int | float | str] = {}
+    """As rollout.mode_options, for evaluation.mode."""
     pass_k: list[int] = [1, 4, 8]
     """Which pass@k to report; those above `n` are left out."""
     confidence: float = Field(0.95, gt=0, lt=1)
@@ -413,6 +458,14 @@ class Config(Section):
             raise ValueError(
                 f"batch_size={self.batch_size} is not a multiple of policy_update.ppo_mini_batch_size={mini}"
             )
+        update = self.policy_update
+        if self.staleness and update.old_logprobs == "recompute" and update.rollout_is_threshold is None:
+            raise ValueError(
+                "staleness=1 samples from another policy than the one that is updated: set "
+                "policy_update.rollout_is_threshold, or policy_update.old_logprobs=rollout, to correct for that"
+            )
+        if self.evaluation.mode is None and self.evaluation.mode_options:
+            raise ValueError("evaluation.mode_options needs evaluation.mode; without it both are rollout's")
         if self.rollout.top_p < 1:
             raise ValueError("rollout.top_p must be 1 in training: below it the stored log-probs are biased")
         names = [stage.name for stage in self.stages]

@@ -113,6 +113,27 @@ def stage_starts(config: Config, policies: list[Pointer]) -> list[tuple[float, s
     return [(first[stage] - 0.5, config.stages[stage - 1].name) for stage in sorted(first) if stage > 1]
 
 
+LEFT_OUT = {
+    "prompts/too_long": "prompts longer than data.max_prompt_length",
+    "turns/too_long": "turns whose conversation left no room for an answer",
+    "rollout/unfinished": "samples not finished within rollout.wall_limit_s",
+}
+"""What rollouts leave out, and what that is called."""
+
+
+def left_out(store: Store, run: str) -> dict[str, int]:
+    """What the run's rollouts left out, by its name in LEFT_OUT; each time counts. Only what did happen."""
+    counts: dict[str, int] = {}
+    for name in store.list(f"runs/{run}"):
+        if re.search(rf"/rollout/shard-\d+/{MARKER}$", name):
+            marker = json.loads(store.read_bytes(f"runs/{run}/{name}") or b"{}")
+            for metric in LEFT_OUT:
+                count = int(marker.get("extra", {}).get("metrics", {}).get(metric, 0))
+                if count:
+                    counts[metric] = counts.get(metric, 0) + count
+    return counts
+
+
 def _timing(values: dict[str, Any]) -> tuple[float, float] | None:
     metrics = values.get("metrics") or {}
     if "timing_s/total" not in metrics:

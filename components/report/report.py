@@ -11,6 +11,7 @@ from components.core.step import Step
 from components.core.store import Pointer
 from components.report.collect import (
     KINDS,
+    left_out,
     read_evaluations,
     reward_curves,
     stage_starts,
@@ -53,7 +54,7 @@ def run(*, config: Config, evaluations: list[Pointer], policies: list[Pointer], 
             curves = training_curves(policies) | reward_curves(step.store, policies)
             times = step_times(step.store, config.run, dataset)
             own = {"kind": KINDS["report"], "steps": 1, "startup_s": startup, "total_s": time.time() - step.started}
-            summary = summarize_run(config, evaluated, curves, [*times, own])
+            summary = summarize_run(config, evaluated, curves, [*times, own], left_out(step.store, config.run))
             page = render_page(config, step.store, dataset, summary, evaluated, curves, stage_starts(config, policies))
             with step.store.scratch() as folder:
                 (folder / "summary.json").write_text(json.dumps(summary, indent=1, sort_keys=True) + "\n")

@@ -10,7 +10,7 @@ from components.core.errors import UserError
 from components.core.page import duration, signed, span
 from components.core.pairwise import Evaluated, gain_over
 from components.core.store import Pointer, Store
-from components.report.collect import Curves
+from components.report.collect import LEFT_OUT, Curves
 
 _FROM_RESULT = (
     "problems",
@@ -27,7 +27,11 @@ _FROM_RESULT = (
 
 
 def summarize_run(
-    config: Config, evaluations: list[Evaluated], curves: Curves, times: list[dict[str, Any]]
+    config: Config,
+    evaluations: list[Evaluated],
+    curves: Curves,
+    times: list[dict[str, Any]],
+    left_out: dict[str, int] | None = None,
 ) -> dict[str, Any]:
     """Everything that `summary.json` holds; `compare` reads it back.
 
@@ -36,6 +40,7 @@ def summarize_run(
         evaluations: in the order of training, the base policy first.
         curves: of the optimizer steps.
         times: see `step_times`.
+        left_out: see the function of that name.
     """
     base, final = evaluations[0], evaluations[-1]
     confidence = config.evaluation.confidence
@@ -71,6 +76,7 @@ def summarize_run(
             "startup_s": startup,
             "startup_share": startup / total if total else None,
         },
+        "left_out": [f"{count} {LEFT_OUT[name]}" for name, count in (left_out or {}).items()],
         "curves": curves,
         "by_problem": {
             name: {"base": values["correct"], "final": final.numbers["by_problem"][name]["correct"]}
@@ -129,6 +135,8 @@ def summary_markdown(summary: dict[str, Any]) -> str:
             f"{signed(gain['parts']['skill'])}. Right format: {signed(gain['format_share'])} points. "
             f"McNemar p = {gain['mcnemar']['p']:.2g}.",
         ]
+    if summary["left_out"]:
+        lines += ["", f"Left out by the rollouts: {'; '.join(summary['left_out'])}."]
     lines += ["", "| step | times | total | start-up |", "|---|---|---|---|"]
     lines += [
         f"| {row['kind']} | {row['steps']} | {duration(row['total_s'])} | {duration(row['startup_s'])} |"
@@ -161,6 +169,8 @@ def terminal_summary(report: Pointer, store: Store) -> str:
         lines.append(f"          format {signed(parts['format'])}, skill {signed(parts['skill'])}")
     if summary["shuffled_rewards"]:
         lines.append("  rewards were shuffled: a negative control")
+    if summary.get("left_out"):
+        lines.append(f"  left out  {'; '.join(summary['left_out'])}")
     if time["total_s"]:
         kinds = sorted(time["by_kind"], key=lambda row: -row["total_s"])[:4]
         split = ", ".join(f"{row['kind']} {100 * row['total_s'] / time['total_s']:.0f} %" for row in kinds)

@@ -2,23 +2,44 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from components.core.config import RolloutConfig
 from components.core.light_imports import spare_transformers
 
+Message = dict[str, str]
+"""`role` (system, user, assistant) and `content`, as chat templates take them."""
+
 
 @dataclass(frozen=True)
 class Sampling:
-    """How to sample one batch."""
+    """How to sample; the same for all requests of one stream."""
 
     max_new_tokens: int
     temperature: float
     top_p: float
     stop_at_code_end: bool
     """End an answer at the fence that closes its first code block."""
+    prefix: str = ""
+    """Text that every prompt ends with and that belongs to the answer: a code block may be open already."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One answer that is wanted."""
+
+    key: tuple[int, int]
+    """The caller's name for it, unique among the requests of one stream."""
+    prompt_ids: list[int]
+    seed: int
+    """The same request with the same seed gives the same tokens again."""
+    messages: list[Message] = field(default_factory=list)
+    """What the prompt was made from: servers apply the chat template themselves."""
 
 
 @dataclass(frozen=True)
@@ -31,30 +52,36 @@ class Completion:
     """Natural log of the probability each token was drawn with: temperature and top_p applied."""
     finish_reason: str
     """`stop`: ended by itself or at the code's end. `length`: cut at max_new_tokens."""
+    text: str
+    """The tokens as text, special ones left out."""
 
 
 class Engine(Protocol):
     """A loaded policy."""
 
-    def generate(self, prompts: list[list[int]], seeds: list[list[int]], sampling: Sampling) -> list[list[Completion]]:
-        """Sample answers.
+    continuous: bool
+    """Whether a request that comes while others are under way is begun at once, instead of after them all."""
+
+    def stream(
+        self, queue: deque[Request], sampling: Sampling, deadline: float = math.inf
+    ) -> Iterator[tuple[Request, Completion]]:
+        """Answer requests, each answer as it is finished.
 
         Args:
-            prompts: token ids, one list a prompt.
-            seeds: for each prompt one seed a sample; the number of seeds is the number of samples.
+            queue: what to answer; the engine takes from its left, and the caller may append between two answers.
             sampling: see Sampling.
+            deadline: of time.monotonic(); then the stream ends, and what is under way is dropped.
 
-        Returns:
-            For each prompt its samples, in the order of the seeds. The same call gives the same tokens again.
+        The stream ends when the queue is empty and nothing is under way. Closing it drops what is.
         """
         ...
 
-    def decode(self, token_ids: list[int]) -> str:
-        """The text of token ids, special tokens left out."""
+    def encode(self, text: str) -> list[int]:
+        """The token ids of a text, no special token added."""
         ...
 
-    def encode_chat(self, system: str | None, user: str) -> list[int]:
-        """The prompt's token ids by the policy's chat template, ready for the answer."""
+    def encode_chat(self, messages: list[Message]) -> list[int]:
+        """A conversation's token ids by the policy's chat template, ready for the next answer."""
         ...
 
 
@@ -64,17 +91,18 @@ class Chat:
     _tokenizer: Any
 
     def decode(self, token_ids: list[int]) -> str:
-        """See Engine."""
+        """The text of token ids, special tokens left out."""
         text: str = self._tokenizer.decode(token_ids, skip_special_tokens=True)
         return text
 
-    def encode_chat(self, system: str | None, user: str) -> list[int]:
-        """See Engine. The template writes the BOS token where the model has one; none is added here."""
-        messages = [{"role": "system", "content": system}] if system else []
-        messages.append({"role": "user", "content": user})
-        text = self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+    def encode(self, text: str) -> list[int]:
+        """See Engine."""
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False)
         return ids
+
+    def encode_chat(self, messages: list[Message]) -> list[int]:
+        """See Engine. The template writes the BOS token where the model has one; none is added here."""
+        return self.encode(self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
 
 
 def load_engine(config: RolloutConfig, policy: Path, context_length: int, seed: int) -> Engine:
@@ -82,7 +110,7 @@ def load_engine(config: RolloutConfig, policy: Path, context_length: int, seed: 
 
     Args:
         config: engine, dtype, parallelism.
-        policy: the HF directory.
+        policy: the HF directory; of a served model only the tokenizer is read.
         context_length: tokens of prompt and answer that must fit.
         seed: the engine's own seed, for engines without a seed a request.
     """
@@ -91,12 +119,47 @@ def load_engine(config: RolloutConfig, policy: Path, context_length: int, seed: 
 
         return VllmEngine(config, policy, context_length, seed)
     spare_transformers(accelerate=False)
+    if config.engine == "openai":
+        from components.rollout.openai_engine import OpenAIEngine
+
+        return OpenAIEngine(config.server, policy)
     from components.rollout.transformers_engine import TransformersEngine
 
     return TransformersEngine(policy, config.dtype, config.threads)
+
+
+def generate(
+    engine: Engine, prompts: list[list[int]], seeds: list[list[int]], sampling: Sampling
+) -> list[list[Completion]]:
+    """Answer a batch of prompts: for each prompt a completion a seed, in the order of the seeds."""
+    queue = deque(
+        Request((p, s), prompt, seed)
+        for p, (prompt, group) in enumerate(zip(prompts, seeds, strict=True))
+        for s, seed in enumerate(group)
+    )
+    found = {request.key: completion for request, completion in engine.stream(queue, sampling)}
+    return [[found[p, s] for s in range(len(group))] for p, group in enumerate(seeds)]
 
 
 def code_is_closed(text: str) -> bool:
     """Whether the answer's first fenced block has been closed: two fences, the second at the start of a line."""
     start = text.find("```")
     return start >= 0 and "\n```" in text[start + 3 :]
+
+
+def cut_at_code_end(completion: Completion, sampling: Sampling, decode: Callable[[list[int]], str]) -> Completion:
+    """The completion up to the token that closes its first code block; unchanged if none is closed."""
+    ids = completion.token_ids
+    if not sampling.stop_at_code_end or not code_is_closed(sampling.prefix + decode(ids)):
+        return completion
+    low, high = 1, len(ids)
+    while low < high:
+        middle = (low + high) // 2
+        if code_is_closed(sampling.prefix + decode(ids[:middle])):
+            high = middle
+        else:
+            low = middle + 1
+    kept = ids[:low]
+    return replace(
+        completion, token_ids=kept, logprobs=completion.logprobs[:low], finish_reason="stop", text=decode(kept)
+    )

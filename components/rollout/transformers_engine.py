@@ -6,6 +6,10 @@ holding every logit; this loop is what a CPU without a serving engine needs inst
 
 from __future__ import annotations
 
+import math
+import time
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +22,7 @@ from transformers.cache_utils import DynamicCache, DynamicLayer
 from transformers.utils import logging
 
 from components.core import attention
-from components.rollout.engine import Chat, Completion, Sampling, code_is_closed
+from components.rollout.engine import Chat, Completion, Request, Sampling, code_is_closed
 
 logging.disable_progress_bar()
 
@@ -63,8 +67,7 @@ def _growing_cache(room: int) -> DynamicCache:
 class _Row:
     """One answer in the making. `uniforms`: the random number of each step, so that a row's draw needs no batch."""
 
-    prompt: int
-    sample: int
+    request: Request
     uniforms: np.ndarray
     token_ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
@@ -73,6 +76,8 @@ class _Row:
 
 class TransformersEngine(Chat):
     """See `Engine`."""
+
+    continuous = False
 
     def __init__(self, policy: Path, dtype: str, threads: int | None = None) -> None:
         if threads is not None:
@@ -86,28 +91,45 @@ class TransformersEngine(Chat):
         eos = self._model.generation_config.eos_token_id or self._tokenizer.eos_token_id
         self._eos = set(eos if isinstance(eos, list) else [eos])
 
+    def stream(
+        self, queue: deque[Request], sampling: Sampling, deadline: float = math.inf
+    ) -> Iterator[tuple[Request, Completion]]:
+        """See Engine. What is in the queue becomes one batch, what comes meanwhile the next."""
+        while queue and time.monotonic() < deadline:
+            batch = list(queue)
+            queue.clear()
+            for row in self._run(batch, sampling, deadline):
+                text = self.decode(row.token_ids)
+                yield row.request, Completion(row.token_ids, row.logprobs, row.finish_reason, text)
+
     @torch.inference_mode()
-    def generate(self, prompts: list[list[int]], seeds: list[list[int]], sampling: Sampling) -> list[list[Completion]]:
-        """See Engine."""
+    def _run(self, batch: list[Request], sampling: Sampling, deadline: float) -> Iterator[_Row]:
+        """The batch's rows as they are finished; equal prompts are computed once."""
+        groups: dict[tuple[int, ...], list[Request]] = {}
+        for request in batch:
+            groups.setdefault(tuple(request.prompt_ids), []).append(request)
         rows = [
-            _Row(p, s, np.random.default_rng(seed).random(sampling.max_new_tokens))
-            for p, group in enumerate(seeds)
-            for s, seed in enumerate(group)
+            _Row(request, np.random.default_rng(request.seed).random(sampling.max_new_tokens))
+            for group in groups.values()
+            for request in group
         ]
-        counts = [len(group) for group in seeds]
-        cache, mask_BT, logits_BV = self._prefill(prompts, counts, sampling.max_new_tokens)
+        counts = [len(group) for group in groups.values()]
+        cache, mask_BT, logits_BV = self._prefill([list(ids) for ids in groups], counts, sampling.max_new_tokens)
         live = list(range(len(rows)))  # the batch's rows; some of them may be finished
         for step in range(sampling.max_new_tokens):
             uniform_B = torch.tensor([rows[i].uniforms[step] for i in live], device=logits_BV.device)
             token_B, logprob_B = sample_tokens(logits_BV, uniform_B, sampling.temperature, sampling.top_p)
+            done = []
             for i, token, logprob in zip(live, token_B.tolist(), logprob_B.tolist(), strict=True):
                 if not rows[i].finish_reason:
                     rows[i].token_ids.append(token)
                     rows[i].logprobs.append(logprob)
                     rows[i].finish_reason = self._finish(rows[i], sampling)
+                    done += [rows[i]] if rows[i].finish_reason else []
+            yield from done
             keep = [k for k, i in enumerate(live) if not rows[i].finish_reason]
-            if not keep:
-                break
+            if not keep or time.monotonic() >= deadline:
+                return
             if len(keep) <= _COMPACT_BELOW * len(live):
                 index = torch.tensor(keep, device=token_B.device)
                 cache.batch_select_indices(index)
@@ -122,7 +144,6 @@ class TransformersEngine(Chat):
                 use_cache=True,
             )
             logits_BV = output.logits[:, -1]
-        return _group(rows, counts)
 
     def _prefill(
         self, prompts: list[list[int]], counts: list[int], max_new_tokens: int
@@ -154,7 +175,7 @@ class TransformersEngine(Chat):
     def _finish(self, row: _Row, sampling: Sampling) -> str:
         if row.token_ids[-1] in self._eos:
             return "stop"
-        if sampling.stop_at_code_end and code_is_closed(self.decode(row.token_ids)):
+        if sampling.stop_at_code_end and code_is_closed(sampling.prefix + self.decode(row.token_ids)):
             return "stop"
         return "length" if len(row.token_ids) == sampling.max_new_tokens else ""
 
@@ -182,10 +203,3 @@ def sample_tokens(logits_BV: Tensor, uniform_B: Tensor, temperature: float, top_
     target_B1 = (uniform_B.double() * cumulative_BV[:, -1])[:, None]
     token_B = torch.searchsorted(cumulative_BV, target_B1, right=True)[:, 0].clamp(max=logprob_BV.shape[-1] - 1)
     return token_B, logprob_BV.gather(-1, token_B[:, None])[:, 0]
-
-
-def _group(rows: list[_Row], counts: list[int]) -> list[list[Completion]]:
-    groups: list[list[Completion]] = [[] for _ in counts]
-    for row in rows:
-        groups[row.prompt].append(Completion(row.token_ids, row.logprobs, row.finish_reason))
-    return groups

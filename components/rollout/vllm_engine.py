@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import os
+import time
+from collections import deque
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from components.core.config import RolloutConfig
 from components.core.errors import UserError
-from components.rollout.engine import Chat, Completion, Sampling, code_is_closed
+from components.rollout.engine import Chat, Completion, Request, Sampling, code_is_closed, cut_at_code_end
 
 _CPU_SETTINGS = {
     # Even eager mode compiles the sampler's log-prob helper, which needs a C++ compiler and pays only on long runs.
@@ -21,6 +26,8 @@ _CPU_SETTINGS = {
 
 class VllmEngine(Chat):
     """See `Engine`."""
+
+    continuous = True
 
     def __init__(self, config: RolloutConfig, policy: Path, context_length: int, seed: int) -> None:
         import torch
@@ -50,50 +57,53 @@ class VllmEngine(Chat):
             **({"gpu_memory_utilization": config.gpu_memory_utilization} if on_gpu else cpu),
         )
         self._tokenizer = self._llm.get_tokenizer()
+        self._numbers = itertools.count()
 
-    def generate(self, prompts: list[list[int]], seeds: list[list[int]], sampling: Sampling) -> list[list[Completion]]:
-        """See Engine. A seed a sample: a request of its own, which shares its prompt's cached prefix."""
-        from vllm import SamplingParams
+    def stream(
+        self, queue: deque[Request], sampling: Sampling, deadline: float = math.inf
+    ) -> Iterator[tuple[Request, Completion]]:
+        """See Engine. A sample is a request of its own, which shares its prompt's cached prefix."""
+        engine = self._llm.llm_engine
+        running: dict[str, Request] = {}
+        try:
+            while (queue or running) and time.monotonic() < deadline:
+                while queue:
+                    request, name = queue.popleft(), str(next(self._numbers))
+                    prompt = {"prompt_token_ids": request.prompt_ids}
+                    engine.add_request(name, prompt, sampling_params(request, sampling))
+                    running[name] = request
+                for output in engine.step():
+                    if not (output.finished or self._code_has_ended(output, sampling)):
+                        continue
+                    if not output.finished:
+                        engine.abort_request([output.request_id])
+                    yield running.pop(output.request_id), self._completion(output.outputs[0], sampling)
+        finally:
+            if running:
+                engine.abort_request(list(running))
 
-        requests = [(prompt, seed) for prompt, group in zip(prompts, seeds, strict=True) for seed in group]
-        outputs = self._llm.generate(
-            [{"prompt_token_ids": prompt} for prompt, _ in requests],
-            [
-                SamplingParams(
-                    n=1,
-                    seed=seed % 2**31,
-                    temperature=sampling.temperature,
-                    top_p=sampling.top_p,
-                    max_tokens=sampling.max_new_tokens,
-                    logprobs=0,
-                )
-                for _, seed in requests
-            ],
-            use_tqdm=False,
-        )
-        completions = iter([self._completion(output.outputs[0], sampling) for output in outputs])
-        return [[next(completions) for _ in group] for group in seeds]
+    def _code_has_ended(self, output: Any, sampling: Sampling) -> bool:
+        return sampling.stop_at_code_end and code_is_closed(sampling.prefix + output.outputs[0].text)
 
     def _completion(self, output: Any, sampling: Sampling) -> Completion:
         ids = list(output.token_ids)
         logprobs = [entry[token].logprob for entry, token in zip(output.logprobs, ids, strict=True)]
         reason = "stop" if output.finish_reason == "stop" else "length"
-        if sampling.stop_at_code_end:
-            end = _code_end(self, ids)
-            if end is not None:
-                ids, logprobs, reason = ids[:end], logprobs[:end], "stop"
-        return Completion(ids, logprobs, reason)
+        return cut_at_code_end(Completion(ids, logprobs, reason, output.text), sampling, self.decode)
 
 
-def _code_end(engine: VllmEngine, ids: list[int]) -> int | None:
-    """The smallest number of tokens that closes the first code block, or None."""
-    if not code_is_closed(engine.decode(ids)):
-        return None
-    low, high = 1, len(ids)
-    while low < high:
-        middle = (low + high) // 2
-        if code_is_closed(engine.decode(ids[:middle])):
-            high = middle
-        else:
-            low = middle + 1
-    return low
+def sampling_params(request: Request, sampling: Sampling) -> Any:
+    """The request in vLLM's terms."""
+    from vllm import SamplingParams
+    from vllm.sampling_params import RequestOutputKind
+
+    return SamplingParams(
+        n=1,
+        seed=request.seed % 2**31,
+        temperature=sampling.temperature,
+        top_p=sampling.top_p,
+        max_tokens=sampling.max_new_tokens,
+        logprobs=0,
+        # What is on the way is looked at only where an answer may end at its code.
+        output_kind=RequestOutputKind.CUMULATIVE if sampling.stop_at_code_end else RequestOutputKind.FINAL_ONLY,
+    )

@@ -14,10 +14,11 @@ import scipy.stats
 from mlflow.tracking import MlflowClient
 
 from components.core.errors import UserError
-from components.core.store import Pointer
+from components.core.store import Pointer, open_store
 from components.evaluation import evaluate
 from components.report import report
-from components.report.collect import step_times, training_curves
+from components.report.collect import left_out, step_times, training_curves
+from components.report.summary import summary_markdown
 from tests.evaluation.synthetic import MadeUpRun, make_config
 
 
@@ -101,6 +102,22 @@ def test_half_written_step_is_not_counted(reported: Reported) -> None:
     reported.run.store.write_bytes(b"x", "runs/made-up-1/stage-2/iter-01/rollout/shard-07/chunk.parquet")
     rows = {row["kind"]: row for row in step_times(reported.run.store, "made-up-1", None)}
     assert rows["rollout"]["steps"] == 8
+
+
+def test_what_the_rollouts_left_out_is_a_line_of_the_report(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path))
+    for shard, metrics in enumerate([{"prompts/too_long": 2.0, "rollout/unfinished": 1.0}, {"prompts/too_long": 3.0}]):
+        where = f"runs/r/stage-1/iter-00/rollout/shard-{shard:02d}"
+        store.commit(where, kind="rollouts", step="rollout", rows=1, key="k", metrics=metrics | {"turns/too_long": 0.0})
+    assert left_out(store, "r") == {"prompts/too_long": 5, "rollout/unfinished": 1}
+
+
+def test_a_run_that_left_nothing_out_says_nothing_of_it(reported: Reported) -> None:
+    assert reported.summary["left_out"] == []
+    assert "Left out" not in reported.page
+    words = ["5 prompts longer than data.max_prompt_length", "1 samples not finished within rollout.wall_limit_s"]
+    summary = reported.summary | {"left_out": words}
+    assert f"Left out by the rollouts: {'; '.join(words)}." in summary_markdown(summary)
 
 
 def test_curves_join_the_updates_and_add_what_only_their_metrics_have() -> None:

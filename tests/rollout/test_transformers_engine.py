@@ -7,7 +7,7 @@ from transformers import AutoModelForCausalLM
 
 from components.core.policy import ensure_base_policy
 from components.core.store import open_store
-from components.rollout.engine import Sampling, code_is_closed
+from components.rollout.engine import Sampling, code_is_closed, generate
 from components.rollout.transformers_engine import TransformersEngine, sample_tokens
 from pipelines.compile import load_profile
 
@@ -25,8 +25,8 @@ TEXTS = ["add two numbers", "x", "a rather longer question about strings"]
 
 def test_logprobs_are_those_of_a_full_forward_pass_at_the_temperature(policy: Path) -> None:
     engine = TransformersEngine(policy, "float32")
-    prompts = [engine.encode_chat(None, text) for text in TEXTS]
-    groups = engine.generate(prompts, [[1, 2], [3, 4], [5, 6]], SAMPLING)
+    prompts = [engine.encode_chat([{"role": "user", "content": text}]) for text in TEXTS]
+    groups = generate(engine, prompts, [[1, 2], [3, 4], [5, 6]], SAMPLING)
     model = AutoModelForCausalLM.from_pretrained(policy, dtype=torch.float32)
     for prompt, group in zip(prompts, groups, strict=True):
         for completion in group:
@@ -38,18 +38,18 @@ def test_logprobs_are_those_of_a_full_forward_pass_at_the_temperature(policy: Pa
 
 def test_a_seed_gives_the_same_answer_in_any_batch_and_another_seed_another(policy: Path) -> None:
     engine = TransformersEngine(policy, "float32")
-    prompts = [engine.encode_chat(None, text) for text in TEXTS]
-    together = engine.generate(prompts, [[1, 2], [3], [5, 6]], SAMPLING)
-    alone = engine.generate(prompts[2:], [[6, 5, 7]], SAMPLING)[0]
+    prompts = [engine.encode_chat([{"role": "user", "content": text}]) for text in TEXTS]
+    together = generate(engine, prompts, [[1, 2], [3], [5, 6]], SAMPLING)
+    alone = generate(engine, prompts[2:], [[6, 5, 7]], SAMPLING)[0]
     assert [c.token_ids for c in alone[:2]] == [c.token_ids for c in reversed(together[2])]
     assert alone[2].token_ids != alone[0].token_ids
 
 
 def test_finish_reason_tells_an_answer_that_ended_from_one_that_was_cut(policy: Path) -> None:
     engine = TransformersEngine(policy, "float32")
-    prompt = engine.encode_chat(None, "x")
+    prompt = engine.encode_chat([{"role": "user", "content": "x"}])
     long = Sampling(max_new_tokens=300, temperature=1.0, top_p=1.0, stop_at_code_end=False)
-    completions = engine.generate([prompt], [list(range(24))], long)[0]
+    completions = generate(engine, [prompt], [list(range(24))], long)[0]
     for completion in completions:
         ended = completion.token_ids[-1] in engine._eos
         assert completion.finish_reason == ("stop" if ended else "length")

@@ -1,0 +1,1 @@
+"""The trajectory modes, each a page; components/rollout/README.md says how to write another."""
