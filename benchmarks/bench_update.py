@@ -345,7 +345,7 @@ def to_markdown(result: dict[str, Any]) -> str:
         "# The policy update's speed",
         "",
         f"A random Llama (4 layers of 256, vocabulary {VOCAB}), float32, one process of one thread; groups of {GROUP} "
-        f"answers, micro-batches of at most {BUDGET} tokens; {result['rounds']} rounds in turns of {STEPS} steps, the "
+        f"answers, micro-batches of at most {BUDGET} tokens; {STEPS} steps, the "
         f"first of which warms up; {result['machine']}. Tokens are those of prompts and answers, without padding.",
         "",
         "| batch | trainer | tokens a CPU second | times TRL | peak MB | above the loaded model | gradient's norm |",
@@ -372,7 +372,7 @@ def to_markdown(result: dict[str, Any]) -> str:
 def main() -> None:
     """Measure, compare, write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=1)
     for name in ("trainer", "case", "folder"):
         parser.add_argument(f"--{name}", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
