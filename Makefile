@@ -54,9 +54,9 @@ images: ## build the images (VARIANT=gpu|cpu REGISTRY= TAG= BASE= PUSH=1); names
 image-locks: ## renew images/*/requirements-*.txt from the .in files; needs uv
 	images/lock.sh
 
-smoke-docker: install ## the smoke profile with each step in its own container, and without; both must agree
-	@test -f $(IMAGES) || { echo "no $(IMAGES): run make images VARIANT=cpu first"; exit 1; }
-	set -a && . $(abspath $(IMAGES)) && $(BIN)/pytest -rs tests/pipelines/test_containers.py
+smoke-docker: install ## build the CPU images, then the smoke profile with each step in its container and without
+	VARIANT=cpu OUTPUT=build/smoke.env images/build.sh
+	set -a && . ./build/smoke.env && $(BIN)/pytest -rs tests/pipelines/test_containers.py
 
 minikube: install ## start minikube with Kubeflow Pipelines, and run PROFILE (smoke) on it to its end
 	$(if $(filter command line environment,$(origin PROFILE)),PROFILE=$(PROFILE)) IMAGES=$(IMAGES) manifests/minikube/up.sh

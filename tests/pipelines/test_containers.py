@@ -33,6 +33,13 @@ print(json.dumps({
 """
 
 
+HASH = """
+import hashlib, pathlib
+files = [(str(p), p.read_bytes()) for f in ("components", "sandbox") for p in sorted(pathlib.Path(f).rglob("*.py"))]
+print(hashlib.sha256(repr(files).encode()).hexdigest())
+"""
+
+
 @pytest.fixture(scope="module")
 def engine() -> docker.DockerClient:
     try:
@@ -45,6 +52,10 @@ def engine() -> docker.DockerClient:
             client.images.get(image(name))
         except docker.errors.ImageNotFound:
             pytest.skip(f"no image {image(name)}: `make images VARIANT=cpu` builds it")
+        theirs = client.containers.run(image(name), ["python", "-c", HASH], remove=True, network_mode="none")
+        ours = subprocess.run([sys.executable, "-c", HASH], cwd=ROOT, capture_output=True, check=True).stdout
+        if theirs != ours:
+            pytest.skip(f"{image(name)} holds other code than this folder: `make images VARIANT=cpu` builds it anew")
     return client
 
 
