@@ -99,12 +99,13 @@ def _lines(name: str) -> list[dict[str, Any]]:
 
 # EvalPlus's verdict on these is another one than ours, for a reason that each entry names.
 IMPORTS = "uses a module without importing it: names of the usual ones are there for every program here"
-OLDER = "the inputs published in 2023, which are here, had some that later versions left out"
-HUMANEVAL_EXPLAINED = {
-    **dict.fromkeys(["HumanEval/4", "HumanEval/8", "HumanEval/128"], IMPORTS),
-    **dict.fromkeys(["HumanEval/13", "HumanEval/60", "HumanEval/67", "HumanEval/85", "HumanEval/121"], OLDER),
+HUMANEVAL_EXPLAINED = dict.fromkeys(["HumanEval/4", "HumanEval/8", "HumanEval/128"], IMPORTS)
+MBPP_EXPLAINED = {
+    **dict.fromkeys(["Mbpp/82", "Mbpp/233", "Mbpp/276", "Mbpp/312", "Mbpp/596"], IMPORTS),
+    "Mbpp/566": "recurses once a digit, 101 deep on the recorded input: right in a plain interpreter too",
+    "Mbpp/583": "right but slow: seconds for one input, where EvalPlus allows about one",
+    "Mbpp/599": "program and reference add up ranges of 10**8: over 15 s for all inputs together",
 }
-MBPP_EXPLAINED = dict.fromkeys(["Mbpp/82", "Mbpp/233", "Mbpp/276", "Mbpp/312", "Mbpp/596"], IMPORTS)
 
 
 def _compare(form: str, rows: list[dict[str, Any]], explained: dict[str, str]) -> None:
@@ -122,7 +123,9 @@ def _compare(form: str, rows: list[dict[str, Any]], explained: dict[str, str]) -
             if passed or any(arguments in given for arguments in failing):
                 name = f"{path.stem}/{task}"
                 expected[name] = passed
-                programs.append({**problem.sandbox_program(name, published["solution"]), "time_limit_s": 10})
+                program = problem.sandbox_program(name, published["solution"])
+                # What has to fail need not take its whole time to do so.
+                programs.append(program if passed else {**program, "time_limit_s": 5})
     assert len(programs) > len(rows)
     found = {name: verdict == "AC" for name, verdict in _verdicts(programs).items()}
     wrong = {name for name in found if found[name] != expected[name]}

@@ -12,7 +12,7 @@ from typing import Any
 from components.data_prep.normalize import as_list
 from components.data_prep.rows import Reject
 
-TIME_LIMIT_S = 20.0
+TIME_LIMIT_S = 30.0
 """For all inputs of a set together; EvalPlus allows at least a second for each."""
 
 _EQUAL_AS_SETS = ("similar_elements", "find_char_long", "common_in_nested_lists", "extract_singly", "larg_nnum",
