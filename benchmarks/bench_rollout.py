@@ -40,6 +40,8 @@ def load(engine: str, policy: str, store: str) -> Any:
         f"rollout.n={SAMPLES}",
         f"rollout.chunk_prompts={PROBLEMS}",
         "rollout.exact_resume=false",
+        "rollout.stop_at_code_end=false",
+        "context_length=1024",
         f"batch_size={PROBLEMS}",
         f"policy_update.ppo_mini_batch_size={PROBLEMS}",
         f"stages=[{{name: a, max_response_length: {TOKENS}, iterations: 99}}]",
