@@ -54,6 +54,7 @@ def make_plan(
     return {
         "profile": config.profile,
         "model_name": config.model_name,
+        "mode": config.rollout.mode,
         "parameters": cluster.arch.parameters,
         "gpus": gpus,
         "gpu": cluster.gpu.model_dump(),

@@ -46,6 +46,8 @@ def warnings(plan: dict[str, Any]) -> list[str]:
             f"one rollout engine's KV cache holds {memory['kv_tokens_per_engine']:,} tokens, less than context_length: "
             "raise rollout.tensor_parallel_size"
         )
+    if plan["mode"] != "single":
+        found.append(f"rollout.mode={plan['mode']}: only one turn an answer is planned for; more of them take longer")
     best = min(plan["alternatives"], key=lambda one: one["hours"])
     if best["hours"] < 0.95 * run["hours"]:
         found.append(

@@ -83,10 +83,12 @@ class Timing:
         return make_decoder(self.config, self.arch, self.gpu, self.assume, capacity)
 
     def _generate(self, lengths: NDArray[np.float64]) -> float:
-        """A chunk of prompts is one call of the engine, which ends with its longest answer."""
-        size = self.config.rollout.chunk_prompts
-        chunks = [lengths[first : first + size].ravel() for first in range(0, len(lengths), size)]
-        return sum(self.decoder.seconds(chunk, self.assume.prompt_tokens) for chunk in chunks)
+        """vLLM takes a shard at once; the `transformers` engine a chunk of prompts, each until its longest answer."""
+        rollout = self.config.rollout
+        size = rollout.chunk_prompts if rollout.engine == "transformers" else len(lengths)
+        chunks = [lengths[first : first + size].ravel() for first in range(0, len(lengths), size)] if size else []
+        seconds = sum(self.decoder.seconds(chunk, self.assume.prompt_tokens) for chunk in chunks)
+        return min(seconds, rollout.wall_limit_s or seconds)
 
     def update(self, lengths: NDArray[np.float64]) -> dict[str, float]:
         """The policy update, from the store and back.

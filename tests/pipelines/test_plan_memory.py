@@ -142,7 +142,7 @@ def test_the_large_profiles_fit_where_their_recipes_ran() -> None:
 
 
 def test_a_14b_update_in_32k_contexts_needs_the_known_bytes_and_one_gpu_does_not_hold_it() -> None:
-    _, config = load_profile("deepcoder-14b", ["policy_update.launcher=deepspeed", "policy_update.nodes=1"])
+    _, config = load_profile("deepcoder-14b", [])
     gpu, assume = hardware("H100", [])
     parts = update_memory(config, QWEN_14B, gpu, assume).parts
     # 18 bytes a weight over 8 GPUs; layer inputs of 24,000 tokens: 48 x 5120 x 2 bytes each, and one layer more.

@@ -54,8 +54,11 @@ def test_a_small_cache_makes_answers_wait_and_start_again_but_all_are_made() -> 
     assert one < 16 * decoder(110).seconds(lengths[:1], 10)  # but more than one runs while they are short
 
 
+FOUR_NODES = ["policy_update.launcher=trainjob", "policy_update.nodes=4"]
+
+
 def timing(*overrides: str) -> Timing:
-    _, config = load_profile("deepcoder-14b", list(overrides))
+    _, config = load_profile("deepcoder-14b", [*FOUR_NODES, *overrides])
     return Timing(config, find_architecture(config.model_name), *hardware("H100", ["prompt_tokens=1"]))
 
 
@@ -72,7 +75,7 @@ def test_an_update_takes_its_known_time() -> None:
 def test_a_published_step_takes_about_its_published_time(capsys: pytest.CaptureFixture[str]) -> None:
     # DeepCoder-14B at 32K on 32 H100: 1200 to 2500 s a step by the blog, about 2000 by the repository's README.
     stages = "stages=[{name: 32K, max_response_length: 32768, iterations: 2}]"
-    arguments = ["plan", "--profile", "deepcoder-14b", "--gpus", "32", "--json", stages]
+    arguments = ["plan", "--profile", "deepcoder-14b", "--gpus", "32", "--json", stages, *FOUR_NODES]
     assert cli.main(arguments) == 0
     plan = json.loads(capsys.readouterr().out)
     assert 1200 < plan["run"]["stages"][0]["iteration_s"] < 2500
