@@ -7,6 +7,7 @@ import pytest
 from components.core.config import Config
 from components.core.errors import UserError
 from components.core.paths import iteration_path, shard_path
+from components.core.plugin import load_function
 from components.core.schema import (
     PROBLEM_SCHEMA,
     REWARD_SCHEMA,
@@ -190,7 +191,7 @@ def test_shuffled_rewards_are_the_same_rewards_elsewhere_and_only_in_training(
 @pytest.mark.parametrize("name", ["no.such:f", "components.reward.functions:nope", "components.reward.functions"])
 def test_a_reward_function_that_is_not_there_is_named(name: str) -> None:
     with pytest.raises(UserError, match=f"reward.function={name}"):
-        score.load_function(name, "reward.function")
+        load_function(name, "reward.function")
 
 
 @pytest.mark.parametrize(

@@ -38,14 +38,13 @@ def test_two_nodes_train_as_one_process_does(
 ) -> None:
     cluster = start(torchrun)
     settings: dict[str, Any] = {"ppo_mini_batch_size": 2, "batch_size": 4, "ppo_max_token_len_per_gpu": 60}
-    alone = world.update(world.config(run_name="alone", **settings), make_samples())
-    config = world.config(run_name="nodes", launcher="trainjob", nodes=2, **settings)
-    together = world.update(config, make_samples())
-    expected = world.weights(alone)
-    for name, tensor in world.weights(together).items():
-        torch.testing.assert_close(tensor, expected[name], atol=1e-4, rtol=0)
-    # Another update of two nodes goes on with the optimizer state of both.
-    again = world.update(config, make_samples(seed=1), policy=together, iteration=1)
-    assert again.extra["global_step"] == 4
-    assert len(cluster.created) == 2
-    assert again.extra["optimizer"]["extra"]["shape"]["ranks"] == 2
+    weights = []
+    for launcher, nodes in (("inprocess", 1), ("trainjob", 2)):
+        config = world.config(run_name=launcher, launcher=launcher, nodes=nodes, **settings)
+        first = world.update(config, make_samples())
+        # The second goes on with the optimizer state of the first, of both nodes.
+        weights.append(world.weights(world.update(config, make_samples(seed=1), policy=first, iteration=1)))
+    alone, together = weights
+    for name, tensor in together.items():
+        torch.testing.assert_close(tensor, alone[name], atol=1e-4, rtol=0)
+    assert [job["spec"]["trainer"]["numNodes"] for job in cluster.created] == [2, 2]
