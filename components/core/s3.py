@@ -83,6 +83,10 @@ def _status(error: ClientError) -> int:
     return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
 
 
+def _without_expect(params: dict[str, Any], **_: Any) -> None:
+    params["headers"].pop("Expect", None)
+
+
 @dataclass(frozen=True)
 class Digest:
     """What is known of a file before it travels."""
@@ -131,6 +135,8 @@ class Bucket:
                 max_pool_connections=64,
             ),
         )
+        # With it, botocore waits for a server's leave to send, and for ever if the connection ends in that very answer.
+        self._client.meta.events.register_last("before-call.s3", _without_expect)
         self._transfer = TransferConfig(multipart_threshold=PART_BYTES, multipart_chunksize=PART_BYTES)
         self._plain = str(self._client.meta.endpoint_url).startswith("http://")
 

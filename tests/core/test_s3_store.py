@@ -59,7 +59,7 @@ def test_through_a_network_that_drops_delays_and_corrupts_nothing_is_lost_and_no
 ) -> None:
     monkeypatch.setattr(s3, "PART_BYTES", 5 << 20)  # the least that S3 takes: the last file travels in parts
     made = files(tmp_path / "in", [0, 1, *[3000] * 20, 70_000, 11 << 20])
-    faults = Faults(drop=0.03, delay=0.1, corrupt_requests=0.03, corrupt_answers=0.03, delay_s=0.05)
+    faults = Faults(drop=0.12, delay=0.12, corrupt_requests=0.12, corrupt_answers=0.12, delay_s=0.05)
     with Proxy(server.port, faults, seed) as proxy:
         monkeypatch.setenv("S3_ENDPOINT_URL", proxy.url)
         store = open_store("s3://bucket/some/prefix")
