@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-$(shell cat requirements.txt requirements-no-deps.txt pyproject.toml | sha256sum | cut -c1-16)
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-fast lint pipeline compiled images image-locks smoke-docker ui minikube
+.PHONY: help install run test test-long test-fast lint pipeline compiled images image-locks smoke-docker ui minikube
 .PHONY: bench bench-sandbox bench-data bench-rollout bench-update chaos clean
 
 help: ## list the targets
@@ -29,11 +29,14 @@ $(STAMP):
 run: install ## train the demo policy through the compiled pipeline (ARGS="key=value ...")
 	$(BIN)/deepcoder run --profile $(PROFILE) store=$(STORE) $(ARGS)
 
-test: install lint ## lint, types and every test
-	$(BIN)/pytest
+test: install lint ## lint, types and every test that does not take minutes by itself
+	$(BIN)/pytest -m "not long"
+
+test-long: install ## the tests that `make test` leaves out
+	$(BIN)/pytest -m long
 
 test-fast: install ## without the slow tests
-	$(BIN)/pytest -m "not slow and not docker"
+	$(BIN)/pytest -m "not slow and not long and not docker"
 
 lint: install ## ruff and mypy
 	$(BIN)/ruff check .

@@ -22,7 +22,7 @@ SMALL = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_run_on_s3_behind_a_bad_network_that_is_killed_makes_what_an_undisturbed_local_run_makes(
     tmp_path: Path,
 ) -> None:

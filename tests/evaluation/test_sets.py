@@ -134,7 +134,7 @@ def _compare(form: str, rows: list[dict[str, Any]], explained: dict[str, str]) -
 
 # The tasks take a minute of one core each for all; one in eight is enough to see that the rules are the same.
 some_and_all = pytest.mark.parametrize(
-    "step", [pytest.param(8, id="one in eight"), pytest.param(1, id="all", marks=pytest.mark.slow)]
+    "step", [pytest.param(8, id="one in eight"), pytest.param(1, id="all", marks=pytest.mark.long)]
 )
 
 

@@ -218,7 +218,7 @@ def test_the_fake_api_refuses_what_the_real_one_does(package: Path) -> None:
             check_pipeline(document, parameters)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_second_run_with_the_same_parameters_finds_everything_done(
     tmp_path: Path, api: tuple[Api, str], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -80,7 +80,7 @@ def test_two_ranks_with_a_value_model_and_a_reference_train_as_one_does(world: W
         same_training([world.weights(one), world.weights(other)], [points[:2], theirs])
 
 
-@pytest.mark.parametrize(("ranks", "size"), [(2, 2), (4, 2)])
+@pytest.mark.parametrize(("ranks", "size"), [(2, 2), pytest.param(4, 2, marks=pytest.mark.long)])
 def test_ranks_that_share_their_sequences_train_as_one_does(world: World, ranks: int, size: int) -> None:
     # 7 tokens a rank: prompts and answers are cut in the middle, and micro-batches are padded to even lengths.
     settings: dict[str, Any] = {"ppo_mini_batch_size": 2, "batch_size": 4, "ppo_max_token_len_per_gpu": 7}

@@ -32,7 +32,7 @@ def torchrun(node: Node) -> int:
     return subprocess.run(command, env={**os.environ, **environment}, cwd=node.folder).returncode
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_nodes_train_as_one_process_does(
     start: Callable[..., FakeCluster], world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
