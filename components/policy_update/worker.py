@@ -8,6 +8,8 @@ import sys
 import traceback
 from pathlib import Path
 
+import torch.distributed
+
 from components.core.errors import UserError
 from components.policy_update.heartbeat import ALIVE, end_without
 from components.policy_update.job import Job
@@ -50,7 +52,13 @@ def main(path: Path) -> None:
         raise
     if rank == 0:
         path.with_name("outcome.json").write_text(outcome.to_json())
+    torch.distributed.barrier()
 
 
 if __name__ == "__main__":
     main(Path(sys.argv[1]))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Not by the interpreter's own way out: it takes gloo's groups apart under their running threads, which now and then
+    # aborts a rank that has done all its work.
+    os._exit(0)
