@@ -116,8 +116,29 @@ class Digest:
         return cls(whole.hexdigest(), f"{_md5(b''.join(parts)).hexdigest()}-{len(parts)}", size)
 
 
+def _etag(answer: dict[str, Any]) -> str | None:
+    """An object's ETag where it is made of MD5s; None if the server encrypts with a key of one's own.
+
+    Raises KeyError if the answer has none, as one whose headers were cut off.
+    """
+    etag: str = answer["ETag"].strip('"')
+    plain = answer.get("ServerSideEncryption", "AES256") == "AES256"
+    return etag if plain and len(etag.partition("-")[0]) == 32 else None
+
+
+def _md5_of(answer: dict[str, Any]) -> str | None:
+    """The MD5 of an object that someone else may have uploaded, in parts of an unknown size; None if it is not told."""
+    etag = _etag(answer)
+    return None if etag is None or "-" in etag else etag
+
+
 def _md5(data: bytes = b"") -> Any:
     return hashlib.md5(data, usedforsecurity=False)
+
+
+def _file_md5(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, _md5).hexdigest()
 
 
 class Bucket:
@@ -159,9 +180,7 @@ class Bucket:
         # Not every server checks the checksums that it is sent; every one has the size and, unless it encrypts, the
         # MD5 of what it stored.
         head = self._client.head_object(Bucket=self.name, Key=key)
-        etag = head["ETag"].strip('"')
-        known = len(etag.partition("-")[0]) == 32 and head.get("ServerSideEncryption", "AES256") == "AES256"
-        if head["ContentLength"] != digest.size or (known and etag != digest.etag):
+        if head["ContentLength"] != digest.size or _etag(head) not in (None, digest.etag):
             raise Corrupted("the server stored other bytes than were sent")
         if head["Metadata"].get("sha256") != digest.sha256:
             raise Corrupted("another process wrote the same object meanwhile")
@@ -209,12 +228,11 @@ class Bucket:
                 raise
             data: bytes = answer["Body"].read()
             # An answer whose headers were cut off lacks some, and its body is no body: the ETag must be there.
-            etag, wanted = answer["ETag"].strip('"'), answer["Metadata"].get("sha256")
-            checked = len(etag) == 32 and "ServerSideEncryption" not in answer
+            md5, wanted = _md5_of(answer), answer["Metadata"].get("sha256")
             if ours or wanted:
                 right = hashlib.sha256(data).hexdigest() == wanted
             else:
-                right = not checked or _md5(data).hexdigest() == etag
+                right = md5 in (None, _md5(data).hexdigest())
             if not right:
                 raise Corrupted("the bytes are not those that were uploaded")
             return data
@@ -246,9 +264,8 @@ class Bucket:
             wanted = sha256 or head["Metadata"].get("sha256")
             if digest.size != head["ContentLength"] or (wanted and digest.sha256 != wanted):
                 raise Corrupted(f"the bytes are not those that were uploaded (SHA-256 {wanted})")
-            etag = head["ETag"].strip('"')
-            if not wanted and len(etag) == 32 and "ServerSideEncryption" not in head and digest.etag != etag:
-                raise Corrupted(f"the bytes are not those that were uploaded (MD5 {etag})")
+            if not wanted and (md5 := _md5_of(head)) not in (None, _file_md5(temporary)):
+                raise Corrupted(f"the bytes are not those that were uploaded (MD5 {md5})")
 
         local.parent.mkdir(parents=True, exist_ok=True)
         try:

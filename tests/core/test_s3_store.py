@@ -86,8 +86,8 @@ def test_an_upload_that_a_careless_server_stored_corrupted_is_repeated(
     careless_server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(s3, "PART_BYTES", 5 << 20)
-    made = files(tmp_path / "in", [*[2000] * 12, 6 << 20])
-    with Proxy(careless_server.port, Faults(corrupt_requests=0.05)) as proxy:
+    made = files(tmp_path / "in", [*[2000] * 40, 6 << 20])
+    with Proxy(careless_server.port, Faults(corrupt_requests=0.2)) as proxy:
         monkeypatch.setenv("S3_ENDPOINT_URL", proxy.url)
         store = open_store("s3://bucket")
         store.put_dir(tmp_path / "in", "r")
@@ -234,3 +234,14 @@ def test_a_marker_that_a_server_made_of_half_a_request_gives_way(
     assert bucket.create(b"data", "r/marker")
     assert bucket.read("r/marker") == b"data"
     assert not bucket.create(b"other", "r/marker")
+
+
+def test_an_object_that_another_tool_stored_in_one_piece_is_taken(
+    server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(s3, "PART_BYTES", 1000)
+    monkeypatch.setattr(s3, "TRIES", 2)
+    bucket = s3.Bucket("bucket")
+    bucket._client.put_object(Bucket="bucket", Key="theirs", Body=bytes(5000))
+    bucket.download("theirs", tmp_path / "theirs")
+    assert (tmp_path / "theirs").read_bytes() == bytes(5000)
