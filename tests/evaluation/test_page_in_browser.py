@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,14 +10,8 @@ import pytest
 from components.evaluation.numbers import summarize
 from components.evaluation.output import About, browsed_problems, render_page
 from components.evaluation.samples import Graded
+from tests.browser import needs_browser, outputs
 from tests.evaluation.large import large
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--dump-dom",
-    "--virtual-time-budget=20000",
-)  # fmt: skip
 
 CLICKS = """<script>
 const seen = [];
@@ -79,19 +70,11 @@ def test_browser_of_very_long_answers_is_bounded_and_shows_each_verdict_once_bef
     assert sum(first["verdicts"].values()) == first["answers"] == 16
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: install the package `chromium` to click through the page")
+@needs_browser
 def test_links_and_filters_do_what_they_say(page: str, graded: Graded, tmp_path: Path) -> None:
     (tmp_path / "page.html").write_text(page.replace("</body>", f"{CLICKS}</body>"))
-    assert CHROMIUM is not None
-    run = subprocess.run(
-        [CHROMIUM, *FLAGS, f"--user-data-dir={tmp_path / 'profile'}", f"file://{tmp_path / 'page.html'}"],
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
-    found = re.search(r"<output>(.*?)</output>", run.stdout)
-    assert found, run.stderr[-2000:]
-    seen = json.loads(found[1].replace("&quot;", '"').replace("&amp;", "&"))
+    [found] = outputs(tmp_path / "page.html", "--virtual-time-budget=20000", timeout_s=240)
+    seen = json.loads(found.replace("&quot;", '"').replace("&amp;", "&"))
     slow = {sample["problem_id"] for sample in graded.samples if sample["verdict"] == "TLE"}
     differ = {sample["problem_id"] for sample in graded.samples if sample["verdict"] != sample["other_verdict"]}
     assert seen["all"] == 279

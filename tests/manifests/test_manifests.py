@@ -14,7 +14,7 @@ import pytest
 import yaml
 from kubeflow_trainer_api.models import TrainerV1alpha1TrainingRuntime
 
-from components.core.config import PolicyUpdateConfig
+from components.core.update_config import PolicyUpdateConfig
 from components.policy_update.trainjob_manifest import CONTAINER
 from pipelines.placement import SANDBOX_LABEL
 

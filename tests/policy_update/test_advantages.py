@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from components.core.config import ADV_ESTIMATORS, PolicyUpdateConfig
 from components.core.errors import UserError
+from components.core.update_config import ADV_ESTIMATORS, PolicyUpdateConfig
 from components.policy_update.advantages import (
     ESTIMATORS,
     advantages,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from components.core.config import AlarmsConfig
+from components.core.update_config import AlarmsConfig
 from components.policy_update.alarms import History, extend_history, find_alarms
 
 QUIET = {

@@ -12,9 +12,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from components.core.config import PolicyUpdateConfig
 from components.core.presets import PRESETS
 from components.core.store import Pointer
+from components.core.update_config import PolicyUpdateConfig
 from components.policy_update.advantages import grpo_advantages
 from components.policy_update.rollout_io import Sample
 from tests.policy_update.helpers import World, make_samples, tiny_model

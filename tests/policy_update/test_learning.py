@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from transformers import LlamaForCausalLM
 
-from components.core.config import PolicyUpdateConfig
+from components.core.update_config import PolicyUpdateConfig
 from components.policy_update.advantages import ESTIMATORS
 from components.policy_update.answers import Answers
 from components.policy_update.rollout_io import Sample

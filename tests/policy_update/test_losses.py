@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from components.core.config import LOSS_MODES, Divergence, PolicyUpdateConfig
 from components.core.errors import UserError
+from components.core.update_config import LOSS_MODES, Divergence, PolicyUpdateConfig
 from components.policy_update.kl import kl_estimate, mismatch_k3
 from components.policy_update.losses import (
     LOSSES,

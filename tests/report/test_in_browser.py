@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-import re
-import shutil
-import subprocess
 from pathlib import Path
 
-import pytest
-
 from components.core.page import render
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--dump-dom",
-)  # fmt: skip
+from tests.browser import needs_browser, outputs
 
 PAGE = """{% extends "base.html.j2" %}
 {% import "macros.html.j2" as m with context %}
@@ -42,18 +32,11 @@ set("verdict", "WA"); set("text", "PRINT(2)"); set("verdict", ""); set("text", "
 """
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: install the package `chromium` to click through the pages")
+@needs_browser
 def test_filters_show_what_they_say(tmp_path: Path) -> None:
     (tmp_path / "probe.html.j2").write_text(PAGE)
     (tmp_path / "probe.html").write_text(render(tmp_path / "probe.html.j2", title="probe"))
-    assert CHROMIUM is not None
-    run = subprocess.run(
-        [CHROMIUM, *FLAGS, f"--user-data-dir={tmp_path / 'profile'}", f"file://{tmp_path / 'probe.html'}"],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert re.findall(r"<output>(.*?)</output>", run.stdout) == [
+    assert outputs(tmp_path / "probe.html", timeout_s=120) == [
         "first,second;2 of 3 shown",
         "second;1 of 3 shown",
         "second;1 of 3 shown",

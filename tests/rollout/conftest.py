@@ -9,6 +9,8 @@ import pytest
 os.environ.setdefault("DS_ACCELERATOR", "cpu")  # before transformers imports DeepSpeed
 
 from components.core.config import Config
+from components.core.policy import ensure_base_policy
+from components.core.store import open_store
 from pipelines.compile import load_profile
 from tests.policy_update.helpers import Curves
 from tests.rollout.scripted import World
@@ -21,6 +23,14 @@ class Untracked(Curves):
 
     def artifact(self, run_id: str, path: Path) -> None:
         pass
+
+
+@pytest.fixture(scope="module")
+def policy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The HF directory of the micro profile's random policy."""
+    store = open_store(str(tmp_path_factory.mktemp("store")))
+    _, config = load_profile("micro", [f"store={store.root}"])
+    return store.fetch(ensure_base_policy(config, store)) / "hf"
 
 
 @pytest.fixture

@@ -5,19 +5,8 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from components.core.policy import ensure_base_policy
-from components.core.store import open_store
 from components.rollout.engine import Sampling, code_is_closed, generate
 from components.rollout.transformers_engine import TransformersEngine, sample_tokens
-from pipelines.compile import load_profile
-
-
-@pytest.fixture(scope="module")
-def policy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    store = open_store(str(tmp_path_factory.mktemp("store")))
-    _, config = load_profile("micro", [f"store={store.root}"])
-    return store.fetch(ensure_base_policy(config, store)) / "hf"
-
 
 SAMPLING = Sampling(max_new_tokens=12, temperature=0.7, top_p=1.0, stop_at_code_end=False)
 TEXTS = ["add two numbers", "x", "a rather longer question about strings"]

