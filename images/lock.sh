@@ -10,7 +10,7 @@ compile() {
   local hide=()
   [ "$variant" = cpu ] || hide=(-u UV_EXTRA_INDEX_URL -u UV_FIND_LINKS -u UV_TORCH_BACKEND)
   env "${hide[@]}" uv pip compile --quiet --no-config --python-version 3.11 --python-platform x86_64-manylinux_2_28 \
-    --default-index https://pypi.org/simple --index-strategy unsafe-best-match --no-header --no-annotate \
+    --index-strategy unsafe-best-match --no-header --no-annotate \
     --generate-hashes --constraint ../requirements.txt --constraint ../requirements-no-deps.txt "$@"
 }
 

@@ -61,15 +61,13 @@ def compile_profile(values: dict[str, Any], config: Config, output: Path) -> dic
     temporary = output.with_name(f".{output.stem}.tmp.yaml")
     compiler.Compiler().compile(build(values, config), str(temporary))
     size = measure(temporary)
-    iterations = sum(stage.iterations for stage in config.stages)
-    if size["workflow_bytes"] > MAX_WORKFLOW_BYTES or size["largest_dag_bytes"] > MAX_DAG_BYTES:
+    if excess := too_large(size):
         temporary.unlink()
+        iterations = sum(stage.iterations for stage in config.stages)
         raise UserError(
-            f"the graph of {iterations} iterations is too large for Argo: an estimated {size['workflow_bytes'] >> 10} "
-            f"KiB of at most {MAX_WORKFLOW_BYTES >> 10} KiB, its largest DAG {size['largest_dag_bytes'] >> 10} KiB of "
-            f"at most {MAX_DAG_BYTES >> 10} KiB. Use fewer iterations a stage with a larger batch_size (one iteration "
-            "makes batch_size / policy_update.ppo_mini_batch_size updates), or chain runs: set model_name to an "
-            "earlier run's last policy."
+            f"the graph of {iterations} iterations is {excess}. Use fewer iterations a stage with a larger batch_size "
+            "(one iteration makes batch_size / policy_update.ppo_mini_batch_size updates), or chain runs: set "
+            "model_name to an earlier run's last policy."
         )
     temporary.replace(output)
     return size
@@ -100,6 +98,16 @@ def measure(path: Path) -> dict[str, int]:
         "workflow_bytes": int(bytes_ * WORKFLOW_PER_YAML),
         "largest_dag_bytes": max(len(yaml.dump(dag, Dumper=yaml.CSafeDumper)) for dag in dags),
     }
+
+
+def too_large(size: dict[str, int]) -> str | None:
+    """What is wrong with the size that `measure` found, in words; None if it fits."""
+    if size["workflow_bytes"] <= MAX_WORKFLOW_BYTES and size["largest_dag_bytes"] <= MAX_DAG_BYTES:
+        return None
+    return (
+        f"too large for Argo: an estimated {size['workflow_bytes'] >> 10} KiB of at most {MAX_WORKFLOW_BYTES >> 10} "
+        f"KiB, its largest DAG {size['largest_dag_bytes'] >> 10} KiB of at most {MAX_DAG_BYTES >> 10} KiB"
+    )
 
 
 def local_profile(name: str, overrides: list[str]) -> tuple[dict[str, Any], Config]:

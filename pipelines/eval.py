@@ -15,7 +15,7 @@ from components.core.pairwise import describe, open_evaluation
 from components.core.paths import evaluation_path
 from components.core.resolve import absolute_paths, merge, parse_overrides, read_profile
 from components.core.store import Pointer, open_store
-from pipelines.compile import PROFILES
+from pipelines.compile import profile_path
 
 SETS: dict[str, dict[str, Any]] = {
     "livecodebench": {
@@ -100,8 +100,7 @@ def run(options: argparse.Namespace) -> Pointer:
 
 def configure(options: argparse.Namespace) -> Config:
     """The configuration: the profile, the set, the model, and overrides last."""
-    name = options.profile
-    path = Path(name) if name.endswith((".yaml", ".yml")) else PROFILES / f"{name}.yaml"
+    path = profile_path(options.profile)
     values = merge(read_profile(path), {"model_name": options.model_path, "data": {"sources": [_source(options)]}})
     # Without a date nothing is known of the model, and no end of its training data is drawn.
     until = datetime.date.fromisoformat(options.trained_until or "1970-01-01")

@@ -14,7 +14,7 @@ import yaml
 from components.core.config import Config
 from components.core.errors import UserError
 from components.core.resolve import GRAPH_KEYS, resolve, scalar
-from pipelines.compile import MAX_DAG_BYTES, MAX_WORKFLOW_BYTES, measure
+from pipelines.compile import measure, too_large
 from pipelines.deepcoder import configuration_key
 
 _OVERRIDES = "overrides"
@@ -48,7 +48,8 @@ def make_request(package: Path, pairs: list[str], *, allow_tags: bool = False) -
             or is unknown, a value is wrong, or the store would be lost with each pod.
     """
     document = _read(package)
-    _check_size(package)
+    if excess := too_large(measure(package)):
+        raise UserError(f"{package}: {excess}. Compile it again with fewer iterations")
     if not allow_tags:
         _check_images(document)
     known = document["root"]["inputDefinitions"]["parameters"]
@@ -112,16 +113,6 @@ def _read(package: Path) -> dict[str, Any]:
     except (yaml.YAMLError, StopIteration, KeyError, TypeError):
         pass
     raise UserError(f"{package}: not a compiled pipeline; `deepcoder compile` writes one")
-
-
-def _check_size(package: Path) -> None:
-    size = measure(package)
-    if size["workflow_bytes"] > MAX_WORKFLOW_BYTES or size["largest_dag_bytes"] > MAX_DAG_BYTES:
-        raise UserError(
-            f"{package}: too large for Argo: an estimated {size['workflow_bytes'] >> 10} KiB of at most "
-            f"{MAX_WORKFLOW_BYTES >> 10}, its largest DAG {size['largest_dag_bytes'] >> 10} of at most "
-            f"{MAX_DAG_BYTES >> 10}. Compile it again with fewer iterations"
-        )
 
 
 def _check_images(document: dict[str, Any]) -> None:

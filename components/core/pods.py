@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
+
+from components.core.section import Section
 
 StepName = Literal["prepare_data", "rollout", "reward", "policy_update", "evaluate", "report"]
 STEPS: tuple[StepName, ...] = get_args(StepName)
 
 _CPU = r"^\d+(\.\d+)?$|^\d+m$"
 _BYTES = r"^\d+(\.\d+)?([KMGT]i?)?$"
-
-
-class Section(BaseModel):
-    """As in config.py, which imports this module."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
 class TolerationConfig(Section):
@@ -39,7 +35,7 @@ class SecretConfig(Section):
     """The Secret's name."""
     env: dict[str, str] = Field(min_length=1)
     """Its keys, and the environment variable of each."""
-    steps: list[StepName] = list(STEPS)
+    steps: list[StepName] = Field(list(STEPS))
     """The steps that get it."""
 
 
@@ -58,9 +54,9 @@ class PodConfig(Section):
     """Accelerators of kind kubernetes.accelerator."""
     shm: str | None = Field(None, pattern=_BYTES)
     """Size of /dev/shm, in memory: NCCL and vLLM need more than a container's 64 MiB. Counts as the pod's memory."""
-    node_selector: dict[str, str] = {}
+    node_selector: dict[str, str] = Field({})
     """Labels that the node must have."""
-    tolerations: list[TolerationConfig] = []
+    tolerations: list[TolerationConfig] = Field([])
     """Taints that the pod accepts; the accelerator's own is added with `gpus`."""
     timeout_s: int = Field(6 * 3600, ge=1)
     """Seconds after which one try is ended."""
@@ -91,11 +87,11 @@ class KubernetesConfig(Section):
     """A claim that holds the store; null for a store on S3. Steps on several nodes need ReadWriteMany."""
     pvc_path: str = Field("/deepcoder", pattern=r"^/.+[^/]$")
     """Where it is mounted; store= is this or a directory below."""
-    env: dict[str, str] = {}
+    env: dict[str, str] = Field({})
     """Environment of every step, such as S3_ENDPOINT_URL and MLFLOW_TRACKING_URI."""
-    secrets: list[SecretConfig] = []
+    secrets: list[SecretConfig] = Field([])
     """Environment from Secrets: S3 keys for all steps, the hub's token for prepare_data."""
-    image_pull_secrets: list[str] = []
+    image_pull_secrets: list[str] = Field([])
     """Names of the registry's Secrets."""
     image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = None
     """Null leaves it to the cluster."""

@@ -133,13 +133,14 @@ class Problem:
         values["metadata"] = json.loads(row["metadata"] or "{}")
         return cls(**values)
 
-    def sandbox_program(self, key: str, code: str | None) -> dict[str, Any]:
+    def sandbox_program(self, key: str, code: str | None, *, time_limit_s: float | None = None) -> dict[str, Any]:
         """This problem's tests with one candidate program, in the form that `sandbox.grade` takes.
 
         Args:
             key: comes back as the verdict's `id`.
             code: the program, or None if the answer held none (verdict NF). What `metadata` has as `prelude` and
                 `driver` is put around it (problems whose tests are assertions).
+            time_limit_s: CPU seconds a test; None for the problem's own.
         """
         tests = [self._sandbox_test(test) for test in self.tests]
         if code is not None and "driver" in self.metadata:
@@ -150,7 +151,7 @@ class Problem:
             "tests": tests,
             "comparator": self.comparator,
             "checker": self.metadata.get("checker"),
-            "time_limit_s": self.time_limit_s,
+            "time_limit_s": self.time_limit_s if time_limit_s is None else time_limit_s,
             "memory_limit_mb": self.memory_limit_mb,
         }
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Hashable, Sequence
 import torch
 from torch import Tensor
 
-from components.core.config import PolicyUpdateConfig
 from components.core.plugin import load_function
+from components.core.update_config import PolicyUpdateConfig
 from components.policy_update.answers import Answers
 
 Estimator = Callable[[Answers, PolicyUpdateConfig], Tensor]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from components.core.config import AlarmsConfig
+from components.core.update_config import AlarmsConfig
 
 History = list[dict[str, float]]
 """A few numbers of each earlier update of the run, oldest first; they travel with the policy."""

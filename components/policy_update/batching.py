@@ -7,7 +7,7 @@ which ZeRO-3's collectives need, without asking each other.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,6 +57,15 @@ class MicroBatch:
     def inputs(self) -> dict[str, Any]:
         """What a module of an engine is called with."""
         return {name: value for name, value in vars(self).items() if name not in ("samples", "lengths")}
+
+    def gather(self, parts: Mapping[int, Tensor] | Sequence[Tensor]) -> Tensor:
+        """Values of the N tokens, out of those of each sample's tokens."""
+        return torch.cat([parts[index] for index in self.samples]).to(self.source_N.device)
+
+    def spread(self, value: Mapping[int, float]) -> Tensor:
+        """Give each of the N tokens its sample's value."""
+        value_S = torch.tensor([value[index] for index in self.samples])
+        return value_S.repeat_interleave(torch.tensor(self.lengths)).to(self.source_N.device)
 
 
 def mini_batches(samples: Sequence[Sample], size: int, seed: int) -> list[list[int]]:

@@ -152,8 +152,9 @@ def _explained(error: ApiException) -> Exception:
         said = error.body
     if error.status in (401, 403):
         return UserError(
-            f"the step's service account may not do this: {said}. It needs the Role in manifests/base/rbac.yaml: "
-            "apply manifests/, or bind the Role to the service account of this run."
+            f"the step's service account may not do this: {said}. It needs the Role in "
+            "manifests/components/trainer/rbac.yaml: apply manifests/, or bind the Role to the service "
+            "account of this run."
         )
     if error.status in (400, 404, 422):
         return UserError(

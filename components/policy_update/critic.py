@@ -32,7 +32,7 @@ class Critic:
 
     def __init__(self, job: Job, samples: Sequence[Sample], device: torch.device) -> None:
         """Load it, or start one from the policy; every rank must."""
-        self._job, self._samples, self._device = job, samples, device
+        self._job, self._samples = job, samples
         self._config = job.config.policy_update
         self._hf = Path(job.critic) / "hf" if job.critic else Path(job.output) / "critic-start"
         if job.critic is None:
@@ -90,13 +90,10 @@ class Critic:
         if not batch.samples:
             self._passes.backward(value_N.sum() * 0.0)
             return
-
-        def gather(parts: dict[int, Tensor]) -> Tensor:
-            return torch.cat([parts[index] for index in batch.samples]).to(self._device)
-
-        weight_N = torch.tensor([mini.weight[i] for i in batch.samples]).repeat_interleave(torch.tensor(batch.lengths))
-        weight_N = weight_N.to(self._device)
-        loss_N, clipped_N = value_loss(value_N, gather(old), gather(returns), clip=self._config.critic.cliprange_value)
+        weight_N = batch.spread(mini.weight)
+        loss_N, clipped_N = value_loss(
+            value_N, batch.gather(old), batch.gather(returns), clip=self._config.critic.cliprange_value
+        )
         loss = (weight_N * loss_N).sum()
         self._passes.backward(loss)
         sums.add({"critic/vf_clipfrac": clipped_N, "critic/vpred_mean": value_N.detach()})

@@ -12,9 +12,10 @@ from typing import Any, Literal
 import torch
 import torch.distributed as dist
 
-from components.core.config import Config, PolicyUpdateConfig
+from components.core.config import Config
 from components.core.errors import UserError
 from components.core.light_imports import spare_transformers
+from components.core.update_config import PolicyUpdateConfig
 from components.policy_update import packing
 from components.policy_update.critic_model import TokenValues
 from components.policy_update.logprob import PolicyLogprobs

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from components.core.config import PolicyUpdateConfig
 from components.core.plugin import load_function
+from components.core.update_config import PolicyUpdateConfig
 
 # exp(20) still fits float32 after the multiplications that follow; verl bounds the log-ratio alike.
 _MAX_LOG_RATIO = 20.0

@@ -6,8 +6,8 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from components.core.config import PolicyUpdateConfig
 from components.core.seeds import derive_seed
+from components.core.update_config import PolicyUpdateConfig
 from components.policy_update.advantages import group_members
 from components.policy_update.batching import mini_batches
 from components.policy_update.job import Job

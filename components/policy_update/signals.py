@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -118,7 +118,7 @@ def _with_critic(
     critic = Critic(job, samples, device)
     value = critic.values()
     metrics = {"timing_s/values": time.monotonic() - start}
-    answers = Answers(**{**vars(answers), "value_N": _join(value).double()})
+    answers = replace(answers, value_N=_join(value).double())
     _, return_N = gae_advantages(answers, gamma=config.gamma, lam=config.lam)
     returns = dict(enumerate(return_N.float().split(answers.length_S.tolist())))
     assert answers.value_N is not None

@@ -185,22 +185,21 @@ class Update:
             # Nothing left for this rank, but the others wait for its collectives: a zero that is in the graph.
             self._passes.backward(logp_N.sum() * 0.0)
             return
-        advantage_N = self._gather(batch, self._signals.advantage)
+        advantage_N = batch.gather(self._signals.advantage)
         generated = [self._samples[i].rollout_logprobs[t] for i in batch.samples for t in self._samples[i].trained]
         generated_N = torch.tensor(generated, device=self._device)
-        before_N = self._gather(batch, self._old) if batch.samples[0] in self._old else logp_N.detach()
+        before_N = batch.gather(self._old) if batch.samples[0] in self._old else logp_N.detach()
         old_N, importance_N = before_N, torch.ones_like(before_N)
         if config.old_logprobs == "rollout":
             old_N = generated_N
         elif config.rollout_is_threshold is not None:
             importance_N = importance_weights(old_N, generated_N, config.rollout_is_threshold)
-        weight_N = torch.tensor([mini.weight[i] for i in batch.samples]).repeat_interleave(torch.tensor(batch.lengths))
-        weight_N = weight_N.to(self._device)
+        weight_N = batch.spread(mini.weight)
         loss_N, masks = self._loss(Tokens(logp_N, old_N, advantage_N, batch.lengths), config)
         policy = (weight_N * importance_N * loss_N).sum()
         loss = policy
         if config.use_kl_loss:
-            kl_N = kl_estimate(logp_N, self._gather(batch, self._signals.reference), config.kl_loss_type)
+            kl_N = kl_estimate(logp_N, batch.gather(self._signals.reference), config.kl_loss_type)
             loss = loss + config.kl_loss_coef * (weight_N * kl_N).sum()
             sums.add({"actor/kl_loss": kl_N.detach()})
         if config.entropy_coeff:
@@ -212,9 +211,6 @@ class Update:
         if mismatch:
             mismatch_tokens(sums, before_N, generated_N)
             sums.add({"sampling/importance_weight_mean": importance_N})
-
-    def _gather(self, batch: MicroBatch, parts: Any) -> Tensor:
-        return torch.cat([parts[index] for index in batch.samples]).to(self._device)
 
     def _speed(self, lengths: Sequence[int], seconds: float) -> dict[str, float]:
         """How fast a step over sequences of these lengths was; throughput and FLOP/s are a rank's."""

@@ -112,14 +112,13 @@ def _grade(
     rows |= {key: _row(answer, _NOT_RUN, function) for key, answer in cut.items()}
     progress = Progress(f"{step.label} ({mode})", len(answers), "programs")
     pending: list[dict[str, Any]] = []
-
     limit = step.config.reward.time_limit_s
 
     def programs() -> Iterator[dict[str, Any]]:
         for key, answer in answers.items():
             if key not in rows:
-                program = problems[answer["problem_id"]].sandbox_program(key, extract_code(graded_text(answer)))
-                yield {**program, "time_limit_s": limit or program["time_limit_s"]}
+                code = extract_code(graded_text(answer))
+                yield problems[answer["problem_id"]].sandbox_program(key, code, time_limit_s=limit)
 
     def flush() -> None:
         _put(step, pending, f"{parts}/part-{len(rows):07d}.parquet")

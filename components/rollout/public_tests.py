@@ -60,9 +60,11 @@ class PublicTests:
     def _grade(self, jobs: list[_Job]) -> list[tuple[int, Feedback]]:
         if self._grader is None:
             self._grader = Grader(mode=self._config.mode, workers=self._config.workers)
-        programs = [problem.sandbox_program(str(number), code) for number, (_, problem, code) in enumerate(jobs)]
-        if self._config.time_limit_s is not None:
-            programs = [{**program, "time_limit_s": self._config.time_limit_s} for program in programs]
+        limit = self._config.time_limit_s
+        programs = [
+            problem.sandbox_program(str(number), code, time_limit_s=limit)
+            for number, (_, problem, code) in enumerate(jobs)
+        ]
         verdicts = {int(verdict["id"]): verdict for verdict in self._grader.grade(programs)}
         return [(key, _feedback(problem, verdicts[number])) for number, (key, problem, _) in enumerate(jobs)]
 

@@ -8,8 +8,8 @@ from typing import Any
 import yaml
 from pydantic import Field, ValidationError
 
-from components.core.config import Section
 from components.core.errors import UserError
+from components.core.section import Section
 
 _TABLE = Path(__file__).with_name("gpus.yaml")
 
