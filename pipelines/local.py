@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import sys
 import tempfile
 import time
@@ -24,6 +23,7 @@ _ENVIRONMENT = {
     "OMP_WAIT_POLICY": "PASSIVE",
     "TOKENIZERS_PARALLELISM": "false",
     "DS_ACCELERATOR": "cpu",
+    "TORCHDYNAMO_DISABLE": "1",
     "HF_HUB_DISABLE_TELEMETRY": "1",
     "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1",
     "PYTHONWARNINGS": "ignore",
@@ -64,23 +64,26 @@ def run_local(values: dict[str, Any], config: Config, runner: str) -> None:
         size = compile_profile(values, config, path)
         print(f"compiled: {size['tasks']} tasks, {size['yaml_bytes'] >> 10} KiB of YAML", flush=True)
         here = "work" if config.store.startswith("s3://") else config.store  # kfp.local's own files cannot go to S3
-        walls: AbstractContextManager[None] = nullcontext()
+        around: AbstractContextManager[Any] = nullcontext([])
         if runner == "docker":
             from pipelines.containers import step_containers
 
-            walls = step_containers(config, Path(here).absolute() / "kfp")
+            around = step_containers(config, Path(here).absolute() / "kfp")
+        elif not has_gpu:  # where seconds count, and no driver minds a fork
+            from pipelines.warm import warm_steps
+
+            around = warm_steps()
         start = {"subprocess": lambda: local.SubprocessRunner(use_venv=False), "docker": local.DockerRunner}[runner]
         local.init(start(), pipeline_root=f"{here}/kfp", raise_on_error=True)
         pipeline = kfp_components.load_component_from_file(str(path))
         before = time.monotonic()
         log = Path(here) / "runs" / config.run / "log.txt"
         try:
-            with walls, quiet(log):
+            with around as peaks, quiet(log):
                 pipeline()
         except RuntimeError as error:
             raise UserError(f"the run stopped: {error} Start it again: it goes on where it stopped.") from error
-        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6  # KB to GB, of the largest child
-        largest = f"; the largest step took {peak:.1f} GB of memory" if runner == "subprocess" else ""
+        largest = f"; the largest step took {max(peaks) / 1e6:.1f} GB of memory" if peaks else ""
         print(f"\n{(time.monotonic() - before) / 60:.1f} min in all{largest}")
     print_summary(config, store)
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import errno
-import importlib
-import threading
+import os
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +16,9 @@ from components.core.config import Config
 from components.core.errors import UserError
 from components.core.progress import say
 from components.core.store import Pointer, Store, config_hash, open_store
+
+STARTED = "DEEPCODER_STARTED"
+"""An environment variable: when a step was asked for, seconds since the epoch, if before its process began."""
 
 _KEY_FILE = "_KEY"
 _process_is_fresh = True
@@ -43,7 +45,8 @@ class Step:
             output: where the pointer goes (a KFP artifact's path).
         """
         global _process_is_fresh
-        self.started = psutil.Process().create_time() if _process_is_fresh else time.time()
+        asked = float(os.environ.pop(STARTED, 0)) or psutil.Process().create_time()
+        self.started = asked if _process_is_fresh else time.time()
         _process_is_fresh = False
         self.config, self.name, self.where, self._output = config, name, where, output
         self.label = where.removeprefix(f"runs/{config.run}/")
@@ -96,11 +99,12 @@ class Step:
                 self._startup += time.time() - before
         return self._tracking
 
-    def ready(self) -> None:
-        """Imports and loading are over, the work begins; the time so far, and opening MLflow, are start-up."""
-        self._startup = time.time() - self.started
-        # MLflow takes seconds to import: meanwhile the work, which holds no interpreter lock for long, goes on.
-        threading.Thread(target=importlib.import_module, args=["mlflow.tracking"], daemon=True).start()
+    def ready(self, worked_s: float = 0.0) -> None:
+        """Imports and loading are over, the work begins.
+
+        The time so far, without `worked_s` seconds of it, is start-up, and so is opening MLflow.
+        """
+        self._startup = time.time() - self.started - worked_s
 
     def artifact(self, path: Path, *, on_parent: bool = False) -> None:
         """Attach a file to this step's MLflow run, or to the parent."""

@@ -48,12 +48,25 @@ def run(*, config: Config, output: str) -> Pointer:
         UserError: a source is absent, or no problem of a split survives.
     """
     store = open_store(config.store)
-    counter = PromptCounter.from_policy(store, ensure_base_policy(config, store), config.rollout)
-    return prepare(config=config, output=output, count_tokens=counter, grade=None)
+    before = time.time()
+    policy = ensure_base_policy(config, store)
+    worked_s = time.time() - before
+    counter = PromptCounter.from_policy(store, policy, config.rollout)
+    return prepare(config=config, output=output, count_tokens=counter, grade=None, worked_s=worked_s)
 
 
-def prepare(*, config: Config, output: str, count_tokens: PromptCounter | None, grade: Grade | None) -> Pointer:
-    """`run` with its token counter and its grader given; None for no length filter, and for the sandbox."""
+def prepare(
+    *,
+    config: Config,
+    output: str,
+    count_tokens: PromptCounter | None,
+    grade: Grade | None,
+    worked_s: float = 0.0,
+) -> Pointer:
+    """`run` with its token counter and its grader given; None for no length filter, and for the sandbox.
+
+    `worked_s`: seconds of work since the step's start.
+    """
     opened = open_sources(config.data.sources)
     settings = {
         "format": FORMAT,
@@ -71,7 +84,7 @@ def prepare(*, config: Config, output: str, count_tokens: PromptCounter | None, 
             from sandbox import grade as sandbox_grade
 
             grade = partial(sandbox_grade, workers=config.reward.workers)
-        step.ready()
+        step.ready(worked_s)
         with step.store.scratch() as scratch:
             build = _Build(config, step.store, step.where, scratch, opened)
             build.parse(count_tokens)

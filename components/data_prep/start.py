@@ -33,8 +33,8 @@ def run(
     Path(config_path).parent.mkdir(parents=True, exist_ok=True)
     Path(config_path).write_text(text)
     store.write_bytes(text.encode(), f"runs/{config.run}/config.json")
-    ensure_base_policy(config, store).write(policy_path)
     dataset = prepare.run(config=config, output=dataset_path)
+    ensure_base_policy(config, store).write(policy_path)
     publish(dataset, metrics)
     shutil.copyfile(store.fetch(dataset) / "report.html", report_path)
 

@@ -14,7 +14,6 @@ import torch.distributed as dist
 
 from components.core.config import Config
 from components.core.errors import UserError
-from components.core.light_imports import spare_transformers
 from components.core.update_config import PolicyUpdateConfig
 from components.policy_update import packing
 from components.policy_update.critic_model import TokenValues
@@ -53,13 +52,12 @@ def start_ranks(config: PolicyUpdateConfig) -> torch.device:
 
 
 def _import_lightly(use_gpu: bool) -> None:
-    """Settings that must stand before DeepSpeed and transformers are imported; they halve the step's start-up."""
+    """Settings that must stand before DeepSpeed is imported; they halve the step's start-up."""
     if not use_gpu:
         os.environ["DS_ACCELERATOR"] = "cpu"
         # DeepSpeed decorates functions with torch.compile that are not used here; that alone imports inductor.
         os.environ["TORCHDYNAMO_DISABLE"] = "1"
     warnings.filterwarnings("ignore", category=FutureWarning)
-    spare_transformers(accelerate=True)
 
 
 def engine_settings(config: PolicyUpdateConfig, *, ranks: int, gpu: bool) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from components.core.config import RolloutConfig
-from components.core.light_imports import spare_transformers
 
 Message = dict[str, str]
 """`role` (system, user, assistant) and `content`, as chat templates take them."""
@@ -118,7 +117,6 @@ def load_engine(config: RolloutConfig, policy: Path, context_length: int, seed: 
         from components.rollout.vllm_engine import VllmEngine
 
         return VllmEngine(config, policy, context_length, seed)
-    spare_transformers(accelerate=False)
     if config.engine == "openai":
         from components.rollout.openai_engine import OpenAIEngine
 
