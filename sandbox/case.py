@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import compare, values
-from .model import Mode, Program, Test, Verdict
+from .model import INT_DIGITS, Mode, Program, Test, Verdict
 
 
 @dataclass
@@ -114,10 +114,13 @@ class Case:
     def judge_value(self, payload: bytes, checker: Checker) -> Outcome:
         """Compare what the current test's call returned."""
         program, test = self.program, self.test
-        if program.comparator != compare.CUSTOM and values.is_longer_than_any_equal(payload, test.expected):
-            return Outcome("WA")
+        longest = INT_DIGITS
+        if program.comparator != compare.CUSTOM:
+            if values.is_longer_than_any_equal(payload, test.expected):
+                return Outcome("WA")
+            longest = values.longest_integer(payload, test.expected)
         try:
-            result = values.decode(payload)
+            result = values.decode(payload, longest)
         except values.Undecodable as error:
             return Outcome("RE", f"not a result: {error}")
         if isinstance(result, values.Opaque) and result.type_name == "ndarray":

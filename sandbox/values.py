@@ -7,13 +7,18 @@ without a plain form equals nothing.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from .compare import close_numbers, same_answer
+from .model import INT_DIGITS
 
 _ALWAYS_DECODED, _LONGER = 1 << 16, 100
+_FLOAT_DIGITS = 309
+"""Of an integer that equals a float, at most."""
 _SAME_HASH = 100
 """Keys of one dict that may share a hash; unchosen ones hardly ever do."""
 
@@ -37,12 +42,22 @@ class Opaque:
         return f"<{self.type_name}>"
 
 
-def decode(payload: bytes) -> Any:
-    """The value as exact built-in types; Undecodable if it is not in the encoder's form."""
+def decode(payload: bytes, longest: int = INT_DIGITS) -> Any:
+    """The value as exact built-in types; Undecodable if it is not in the encoder's form.
+
+    An integer of more than `longest` digits is not read, which takes quadratic time; it equals nothing.
+    """
     try:
-        return _decode(json.loads(payload))
+        return _decode(json.loads(payload, parse_int=partial(_integer, longest)))
     except (ValueError, RecursionError, TypeError, KeyError) as error:
         raise Undecodable(str(error)[:200]) from None
+
+
+def longest_integer(payload: bytes, expected: Any) -> int:
+    """How many digits an integer in a result can have if the result equals the expected value."""
+    if len(payload) <= _ALWAYS_DECODED:
+        return INT_DIGITS
+    return max([_FLOAT_DIGITS, *map(len, re.findall(r"\d+", json.dumps(expected)))])
 
 
 def is_longer_than_any_equal(payload: bytes, expected: Any) -> bool:
@@ -53,6 +68,10 @@ def is_longer_than_any_equal(payload: bytes, expected: Any) -> bool:
     if len(payload) <= _ALWAYS_DECODED:
         return False
     return len(payload) > _LONGER * (len(json.dumps(expected)) + 1)
+
+
+def _integer(longest: int, text: str) -> Any:
+    return int(text) if len(text) <= longest else Opaque("int")
 
 
 def _decode(raw: Any) -> Any:

@@ -279,6 +279,16 @@ def test_a_result_far_longer_than_the_expected_one_is_not_decoded(
     assert case.judge_value(b"[" + b"[]," * (5 << 20) + b"[]]", _no_checker).verdict == "WA"
 
 
+def test_integers_of_more_digits_than_any_expected_one_are_not_read() -> None:
+    expected = [0] * 100_000
+    payload = b"[" + b",".join([b"9" * 49_999] * 300) + b"]"
+    assert _case([expected]).judge_value(payload, _no_checker).verdict == "WA"
+    longest = values.longest_integer(payload, expected)
+    assert isinstance(values.decode(payload, longest)[0], values.Opaque)
+    equal = [10**2000] * 100  # of more than 64 KiB, and long integers that are right
+    assert _case([equal]).judge_value(json.dumps(equal).encode(), _no_checker).passed
+
+
 def test_the_longest_way_to_write_an_equal_value_is_still_decoded() -> None:
     expected = [1e308] * 10_000
     case = _case([expected])
