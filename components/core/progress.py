@@ -7,6 +7,9 @@ import time
 MARK = "▸ "
 """Begins every line that is meant for a person, so that a local run can show these alone."""
 
+_TELLING_SHARE = 0.05
+"""Of a batch in which answers go on side by side, the first to be finished says nothing about the rest."""
+
 
 def say(label: str, text: str) -> None:
     """Print one line about a step; `label` is its place in the run."""
@@ -27,6 +30,8 @@ class Progress:
             return
         self._last = now
         elapsed = now - self._start
-        left = f", about {elapsed / done * (self._total - done):.0f} s left" if 0 < done < self._total else ""
-        tail = f" · {note}" if note else ""
-        say(self._label, f"{done}/{self._total} {self._unit} in {elapsed:.0f} s{left}{tail}")
+        rate = ""
+        if done and done >= _TELLING_SHARE * self._total:
+            left = f", about {elapsed / done * (self._total - done):.0f} s left" if done < self._total else ""
+            rate = f"{left} · {note}" if note else left
+        say(self._label, f"{done}/{self._total} {self._unit} in {elapsed:.0f} s{rate}")
