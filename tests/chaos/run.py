@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zipfile
 from pathlib import Path
 
 import psutil
@@ -83,8 +84,8 @@ def kill_tree(process: subprocess.Popen[bytes]) -> None:
 def results(files: dict[str, bytes]) -> dict[str, bytes]:
     """What a run made, without the times that it measured.
 
-    Weights, problems and the optimizer's state byte for byte; rollouts and rewards as rows without MEASURED; of the
-    evaluations and the report the numbers, by way of the rewards that they are computed from.
+    Weights, problems and the tensors of the optimizer's state byte for byte; rollouts and rewards as rows without
+    MEASURED; of the evaluations and the report the numbers, by way of the rewards that they are computed from.
     """
     made: dict[str, bytes] = {}
     for name, data in files.items():
@@ -94,9 +95,17 @@ def results(files: dict[str, bytes]) -> dict[str, bytes]:
             table = pq.read_table(io.BytesIO(data))
             rows = table.drop_columns([column for column in table.column_names if column in MEASURED]).to_pylist()
             made[name] = json.dumps(rows).encode()
+        elif name.endswith(".pt"):
+            made[name] = tensors(data)
         elif name.endswith((".safetensors", "state.json")):
             made[name] = data
     return made
+
+
+def tensors(data: bytes) -> bytes:
+    """The values in a file of `torch.save`. What says their shapes is a pickle, and never twice the same."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return b"".join(archive.read(name) for name in archive.namelist() if "/data/" in name)
 
 
 def disturb(run: Run, kills: int, seed: int, longest_s: float, endpoint: str = "") -> int:

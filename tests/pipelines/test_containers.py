@@ -14,6 +14,7 @@ from components.core.errors import UserError
 from components.core.images import NAMES, image
 from pipelines.compile import local_profile
 from pipelines.containers import container_options, step_containers
+from tests.chaos.run import difference, results
 
 ROOT = Path(__file__).parents[2]
 PROBE = """
@@ -79,8 +80,14 @@ def markers(store: Path, run: str) -> dict[str, dict[str, Any]]:
     return {str(path.parent.relative_to(folder)): json.loads(path.read_text()) for path in folder.rglob("_COMPLETE")}
 
 
+def files(store: Path) -> dict[str, bytes]:
+    """Everything that the run stored, by its path."""
+    paths = [path for folder in ("datasets", "runs") for path in (store / folder).rglob("*") if path.is_file()]
+    return {path.relative_to(store).as_posix(): path.read_bytes() for path in paths}
+
+
 def untimed(metrics: dict[str, float]) -> dict[str, float]:
-    clocked = ("timing_s/", "perf/", "reward/cpu_ms", "rollout/tokens_per_s")
+    clocked = ("time/", "timing_s/", "perf/", "reward/cpu_ms", "rollout/tokens_per_s")
     return {name: value for name, value in metrics.items() if not name.startswith(clocked)}
 
 
@@ -94,14 +101,15 @@ def test_the_smoke_run_gives_the_same_numbers_with_and_without_containers(
     one, other = markers(tmp_path / "processes", run), markers(tmp_path / "containers", run)
     assert set(one) == set(other)
     assert {"stage-1/iter-00/policy", "stage-2/iter-00/policy", "eval/stage-2/result", "report"} <= set(one)
-    for place, marker in one.items():
-        ours, theirs = untimed(marker["extra"]["metrics"]), untimed(other[place]["extra"]["metrics"])
+    measured = {place for place, marker in one.items() if "metrics" in marker["extra"]}
+    assert set(one) - measured == {"stage-2/iter-00/optimizer"}
+    for place in measured:
+        ours, theirs = (untimed(made[place]["extra"]["metrics"]) for made in (one, other))
         assert ours == pytest.approx(theirs, nan_ok=True), place
-    for stage in (1, 2):  # the trained weights themselves, byte for byte
-        name = f"stage-{stage}/iter-00/policy"
-        weights = {file: entry for file, entry in one[name]["files"].items() if file.endswith(".safetensors")}
-        assert weights
-        assert {file: other[name]["files"][file] for file in weights} == weights
+    # Byte for byte: problems, answers, rewards, weights and the optimizer's state.
+    plain, contained = results(files(tmp_path / "processes")), results(files(tmp_path / "containers"))
+    assert f"runs/{run}/stage-2/iter-00/policy/hf/model.safetensors" in plain
+    assert difference(plain, contained) == []
     owners = {path.stat().st_uid for path in (tmp_path / "containers" / "runs" / run).rglob("_COMPLETE")}
     assert 0 not in owners
     assert engine.containers.list(all=True, filters={"label": f"deepcoder.run={run}"}) == []
