@@ -132,6 +132,11 @@ def _md5_of(answer: dict[str, Any]) -> str | None:
     return None if etag is None or "-" in etag else etag
 
 
+def _sha256_of(answer: dict[str, Any]) -> str | None:
+    """The hash that `upload` left with an object. It is a header, and some servers and proxies write it `Sha256`."""
+    return next((value for name, value in answer["Metadata"].items() if name.lower() == "sha256"), None)
+
+
 def _md5(data: bytes = b"") -> Any:
     return hashlib.md5(data, usedforsecurity=False)
 
@@ -182,7 +187,7 @@ class Bucket:
         head = self._client.head_object(Bucket=self.name, Key=key)
         if head["ContentLength"] != digest.size or _etag(head) not in (None, digest.etag):
             raise Corrupted("the server stored other bytes than were sent")
-        if head["Metadata"].get("sha256") != digest.sha256:
+        if _sha256_of(head) != digest.sha256:
             raise Corrupted("another process wrote the same object meanwhile")
 
     def create(self, data: bytes, key: str) -> bool:
@@ -228,7 +233,7 @@ class Bucket:
                 raise
             data: bytes = answer["Body"].read()
             # An answer whose headers were cut off lacks some, and its body is no body: the ETag must be there.
-            md5, wanted = _md5_of(answer), answer["Metadata"].get("sha256")
+            md5, wanted = _md5_of(answer), _sha256_of(answer)
             if ours or wanted:
                 right = hashlib.sha256(data).hexdigest() == wanted
             else:
@@ -241,8 +246,7 @@ class Bucket:
 
     def sha256(self, key: str) -> str | None:
         """The hash that `upload` left with an object; None if someone else put it there."""
-        head = persist(self._at(key), lambda: self._client.head_object(Bucket=self.name, Key=key))
-        return head["Metadata"].get("sha256")
+        return _sha256_of(persist(self._at(key), lambda: self._client.head_object(Bucket=self.name, Key=key)))
 
     def download(self, key: str, local: Path, sha256: str | None = None) -> None:
         """Fetch an object to a local path, where it appears only when it is whole and right.
@@ -261,7 +265,7 @@ class Bucket:
             head = self._client.head_object(Bucket=self.name, Key=key)
             self._client.download_file(self.name, key, str(temporary), Config=self._transfer)
             digest = Digest.of(temporary)
-            wanted = sha256 or head["Metadata"].get("sha256")
+            wanted = sha256 or _sha256_of(head)
             if digest.size != head["ContentLength"] or (wanted and digest.sha256 != wanted):
                 raise Corrupted(f"the bytes are not those that were uploaded (SHA-256 {wanted})")
             if not wanted and (md5 := _md5_of(head)) not in (None, _file_md5(temporary)):

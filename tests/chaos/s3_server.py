@@ -22,14 +22,17 @@ class S3Server:
     """A server with one bucket, `bucket`; a context manager.
 
     strict: refuse a body that is short, or does not have the digests that its headers give.
+    capitals: send `X-Amz-Meta-Sha256`, as servers and proxies written in Go do, where S3 sends `x-amz-meta-sha256`.
     """
 
-    def __init__(self, *, strict: bool = True) -> None:
+    def __init__(self, *, strict: bool = True, capitals: bool = False) -> None:
         from moto.server import DomainDispatcherApplication, create_backend_app  # takes seconds
 
         application = DomainDispatcherApplication(create_backend_app)
+        application = _checked(application) if strict else application
+        application = _capitalised(application) if capitals else application
         logging.getLogger("werkzeug").setLevel(logging.ERROR)
-        self._server = make_server("127.0.0.1", 0, _checked(application) if strict else application, threaded=True)
+        self._server = make_server("127.0.0.1", 0, application, threaded=True)
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self._thread.start()
         self.port = self._server.port
@@ -43,11 +46,14 @@ class S3Server:
         )
         self.client.create_bucket(Bucket="bucket")
 
+    def keys(self) -> list[str]:
+        """Every key of the bucket."""
+        pages = self.client.get_paginator("list_objects_v2").paginate(Bucket="bucket")
+        return [entry["Key"] for page in pages for entry in page.get("Contents", [])]
+
     def objects(self) -> dict[str, bytes]:
         """Every key of the bucket and what is stored there."""
-        pages = self.client.get_paginator("list_objects_v2").paginate(Bucket="bucket")
-        keys = [entry["Key"] for page in pages for entry in page.get("Contents", [])]
-        return {key: self.client.get_object(Bucket="bucket", Key=key)["Body"].read() for key in keys}
+        return {key: self.client.get_object(Bucket="bucket", Key=key)["Body"].read() for key in self.keys()}
 
     def use(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Make it the S3 that this process talks to."""
@@ -59,7 +65,7 @@ class S3Server:
 
     def __exit__(self, *_: object) -> None:
         """Stop, and forget every object: moto keeps them for the process."""
-        for key in self.objects():
+        for key in self.keys():
             self.client.delete_object(Bucket="bucket", Key=key)
         self.client.delete_bucket(Bucket="bucket")
         self._server.shutdown()
@@ -83,3 +89,13 @@ def _checked(application: Callable[..., Iterable[bytes]]) -> Callable[..., Itera
         return application({**environ, "wsgi.input": io.BytesIO(body)}, start_response)
 
     return checking
+
+
+def _capitalised(application: Callable[..., Iterable[bytes]]) -> Callable[..., Iterable[bytes]]:
+    def answering(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        def start(status: str, headers: list[tuple[str, str]], *rest: Any) -> Any:
+            return start_response(status, [(name.title(), value) for name, value in headers], *rest)
+
+        return application(environ, start)
+
+    return answering

@@ -245,3 +245,18 @@ def test_an_object_that_another_tool_stored_in_one_piece_is_taken(
     bucket._client.put_object(Bucket="bucket", Key="theirs", Body=bytes(5000))
     bucket.download("theirs", tmp_path / "theirs")
     assert (tmp_path / "theirs").read_bytes() == bytes(5000)
+
+
+def test_a_server_that_capitalises_the_names_of_headers_is_understood(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(s3, "PART_BYTES", 5 << 20)
+    monkeypatch.setattr(s3, "TRIES", 1)
+    made = files(tmp_path / "in", [100, 6 << 20])
+    with S3Server(capitals=True) as server:
+        server.use(monkeypatch)
+        store = open_store("s3://bucket/x")
+        store.put_dir(tmp_path / "in", "r")
+        pointer = store.commit("r", kind="dataset", step="s", rows=1, key="k")
+        assert below(open_store("s3://bucket/x").fetch(pointer)) == made
+        assert list(server.client.head_object(Bucket="bucket", Key="x/r/_COMPLETE")["Metadata"]) == ["Sha256"]
