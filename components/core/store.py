@@ -184,7 +184,10 @@ class Store(ABC):
         rel = self.rel(pointer.uri)
         marker = self._marker(rel)
         if marker is None:
-            raise UserError(f"{pointer.uri}: no complete output here. Run the step `{pointer.step}` again.")
+            raise UserError(
+                f"{pointer.uri}: no complete output here. Run the step `{pointer.step}` again; where KFP took "
+                "it from its cache, with another store=."
+            )
         if self._pointer(rel, marker).sha256 != pointer.sha256:
             raise UserError(f"{pointer.uri}: changed since the pointer was written. Run the steps after it again.")
         return self.local_dir(rel, {name: entry["sha256"] for name, entry in marker["files"].items()})
@@ -226,8 +229,17 @@ class LocalStore(Store):
 
     def __init__(self, root: str) -> None:
         self._path = Path(root).expanduser().resolve()
-        self._path.mkdir(parents=True, exist_ok=True)
         self.root = str(self._path)
+        self._make(self._path)
+
+    def _make(self, folder: Path) -> None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(
+                f"store={self.root}: user {os.getuid()} cannot write there ({error}). Give the directory, or the "
+                "volume's root, to that user, or change store=."
+            ) from error
 
     def put(self, local: Path, rel: str) -> None:
         """Copy next to the final name if need be, fsync, rename."""
@@ -288,7 +300,7 @@ class LocalStore(Store):
     def scratch(self) -> Iterator[Path]:
         """On the store's own disk, so that `put` is a rename."""
         base = self._path / ".scratch"
-        base.mkdir(exist_ok=True)
+        self._make(base)
         with tempfile.TemporaryDirectory(dir=base) as folder:
             yield Path(folder)
 

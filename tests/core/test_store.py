@@ -60,6 +60,14 @@ def test_a_full_disk_leaves_no_file_and_says_what_to_do(tmp_path: Path, monkeypa
     assert store.list("runs/r") == {}
 
 
+def test_a_directory_that_cannot_be_written_is_named_with_the_user(tmp_path: Path) -> None:
+    (tmp_path / ".scratch").write_text("in the way")
+    with pytest.raises(UserError, match=rf"store={tmp_path}: user \d+ cannot write there \(.*File exists"):
+        LocalStore(str(tmp_path)).write_bytes(b"data", "a")
+    with pytest.raises(UserError, match=r"scratch/below: user \d+ cannot write there \(.*Not a directory"):
+        LocalStore(str(tmp_path / ".scratch/below"))
+
+
 def test_a_pointer_file_that_is_no_pointer_is_named(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text("{}")
     with pytest.raises(UserError, match=r"x\.json: not a pointer"):
