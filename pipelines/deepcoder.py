@@ -65,7 +65,7 @@ def build(profile: dict[str, Any], config: Config) -> Any:
         )
     shards = list(range(config.rollout.shards))
     default = defaults(config)
-    settle = partial(place, settings=config.kubernetes)
+    settle = partial(place, config=config)
 
     def sample_and_grade(
         config: Any, dataset: Any, policy: Any, stage: Any, iteration: Any, *, name: str = "shards"
@@ -160,14 +160,13 @@ def build(profile: dict[str, Any], config: Config) -> Any:
         settle(prepared, "prepare_data")
         shared = {"config": prepared.outputs["config"], "dataset": prepared.outputs["dataset"]}
         policies = [prepared.outputs["policy"]]
-        evaluations = [evaluation(policy=policies[0], label=labels[0], **shared).set_display_name("evaluate base")]
+        evaluations = [named(evaluation(policy=policies[0], label=labels[0], **shared), "evaluate base")]
         for number, stage in enumerate(stages, start=1):
             for iteration in range(stage.iterations):
                 title = f"stage {number} ({stage.name}), iteration {iteration}"
                 where = {**shared, "stage": number, "iteration": iteration}
                 if staleness == 0:
-                    done = training_iteration(policy=policies[-1], **where).set_display_name(title)
-                    policies.append(done.output)
+                    policies.append(named(training_iteration(policy=policies[-1], **where), title).output)
                     continue
                 # The rollout takes the policy of one update ago, and so runs beside the update before its own. That
                 # needs tasks of this graph: a nested pipeline starts only when all of its inputs are there.
@@ -182,16 +181,18 @@ def build(profile: dict[str, Any], config: Config) -> Any:
                 ).set_display_name(title)
                 settle(updated, "policy_update")
                 policies.append(updated.outputs["new_policy"])
-            evaluations.append(
-                evaluation(policy=policies[-1], label=labels[number], **shared).set_display_name(
-                    f"evaluate stage {number} ({stage.name})"
-                )
-            )
+            evaluated = evaluation(policy=policies[-1], label=labels[number], **shared)
+            evaluations.append(named(evaluated, f"evaluate stage {number} ({stage.name})"))
         # The report finds every evaluation in the store, so it comes after them all, not only after its input.
         reported = report(config=shared["config"], last=evaluations[-1].output).after(*evaluations)
         settle(reported, "report")
 
     return deepcoder
+
+
+def named(nested: Any, title: str) -> Any:
+    """A nested pipeline with a title in the UI; like the steps in it, never taken from KFP's cache."""
+    return nested.set_caching_options(False).set_display_name(title)
 
 
 def describe(config: Config) -> str:

@@ -5,17 +5,20 @@ from __future__ import annotations
 from kfp import kubernetes
 from kfp.dsl import PipelineTask
 
+from components.core.config import Config
 from components.core.pods import KubernetesConfig, StepName
 
 SANDBOX_LABEL = "deepcoder.io/sandbox"
 """On the pods that run candidates' programs: what NetworkPolicies and runtime classes select."""
+_MODES_WITHOUT_PROGRAMS = {None, "single", "solver_judge", "debate"}
 
 
-def place(task: PipelineTask, step: StepName, settings: KubernetesConfig) -> PipelineTask:
+def place(task: PipelineTask, step: StepName, config: Config) -> PipelineTask:
     """Apply resources, placement, environment, volumes, user, retries and timeout; returns the task.
 
     Caching is on for `prepare_data` alone: the others log to MLflow and find their own finished output in the store.
     """
+    settings = config.kubernetes
     pod = settings.pod(step)
     task.set_caching_options(step == "prepare_data")
     _resources(task, step, settings)
@@ -30,7 +33,8 @@ def place(task: PipelineTask, step: StepName, settings: KubernetesConfig) -> Pip
             kubernetes.use_secret_as_env(task, secret.name, dict(secret.env))
     if settings.pvc:
         kubernetes.mount_pvc(task, settings.pvc, settings.pvc_path)
-    if step == "reward":
+    modes = {config.rollout.mode, config.evaluation.mode}
+    if step == "reward" or (step == "rollout" and modes - _MODES_WITHOUT_PROGRAMS):
         kubernetes.add_pod_label(task, SANDBOX_LABEL, "true")
     if settings.image_pull_secrets:
         kubernetes.set_image_pull_secrets(task, list(settings.image_pull_secrets))

@@ -11,8 +11,8 @@ import yaml
 from components.core.config import Config, parse_config
 from components.core.errors import UserError
 
-GRAPH_KEYS = ("stages", "staleness", "rollout.shards", "kubernetes")
-"""What shapes the graph: fixed when the pipeline is compiled."""
+GRAPH_KEYS = ("stages", "staleness", "rollout.shards", "rollout.mode", "evaluation.mode", "kubernetes")
+"""What shapes the graph, or says which of its pods run programs: fixed when the pipeline is compiled."""
 
 
 def read_profile(path: Path) -> dict[str, Any]:

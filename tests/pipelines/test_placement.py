@@ -70,6 +70,15 @@ def test_only_the_pods_that_run_candidates_programs_carry_the_sandbox_label(comp
     assert all(dict(compiled.pod(name).pod_metadata.labels) == {"deepcoder.io/sandbox": "true"} for name in labelled)
 
 
+@pytest.mark.parametrize("mode", ["rollout.mode=refine", "evaluation.mode=package.module:own"])
+def test_rollouts_that_may_run_public_tests_carry_it_too(mode: str, tmp_path: Path) -> None:
+    refining = Compiled(tmp_path, [mode])
+    labelled = {step_of(name) for name in refining.executors if refining.pod(name).pod_metadata.labels}
+    assert labelled == {"reward", "rollout", "rollout-eval"}
+    with pytest.raises(UserError, match=r"rollout.mode: shapes the graph"):
+        resolve(load_profile("demo", [])[0], {}, {"rollout.mode": "refine"})
+
+
 def test_every_step_has_bounds_a_user_a_timeout_the_volume_and_its_environment(compiled: Compiled) -> None:
     for name in compiled.executors:
         pod, container = compiled.pod(name), compiled.container(name)
@@ -104,14 +113,10 @@ def test_the_update_gets_its_accelerators_nodes_and_shared_memory(compiled: Comp
 
 def test_a_failed_step_is_tried_again_and_only_data_preparation_is_cached(compiled: Compiled) -> None:
     dags = [compiled.spec.root.dag, *(part.dag for part in compiled.spec.components.values() if part.HasField("dag"))]
-    tasks = [
-        task
-        for dag in dags
-        for task in dag.tasks.values()
-        if compiled.spec.components[task.component_ref.name].executor_label
-    ]
-    assert len(tasks) == len(compiled.executors)
-    assert {task.retry_policy.max_retry_count for task in tasks} == {2}
+    tasks = [task for dag in dags for task in dag.tasks.values()]
+    steps = [task for task in tasks if compiled.spec.components[task.component_ref.name].executor_label]
+    assert len(steps) == len(compiled.executors)
+    assert {task.retry_policy.max_retry_count for task in steps} == {2}
     assert {task.task_info.name for task in tasks if task.caching_options.enable_cache} == {"prepare-data"}
 
 
