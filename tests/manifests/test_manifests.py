@@ -14,8 +14,10 @@ import pytest
 import yaml
 from kubeflow_trainer_api.models import TrainerV1alpha1TrainingRuntime
 
+from components.core.pods import STEPS
 from components.core.update_config import PolicyUpdateConfig
 from components.policy_update.trainjob_manifest import CONTAINER
+from pipelines.compile import load_profile
 from pipelines.placement import SANDBOX_LABEL
 
 ROOT = Path(__file__).parents[2]
@@ -69,9 +71,13 @@ def test_minikube_fits_into_4_cores_and_8_gib(render: Render) -> None:
         for container in spec["containers"]:
             cpu += cores(container["resources"]["requests"]["cpu"])
             memory += gib(container["resources"]["requests"]["memory"])
-    # Two shards side by side, of the largest pods that the smoke profile has, and a driver (100m, 64Mi) for each.
-    assert cpu + 2 * (0.5 + 0.1) <= 4
-    assert memory + 2 * (1 + 0.0625) <= 8
+    # Two shards side by side, or one of the other steps, and a driver (100m, 64Mi) for each.
+    smoke = load_profile("smoke", [])[1].kubernetes
+    for step in STEPS:
+        pod = smoke.pod(step)
+        beside = 2 if step in ("rollout", "reward") else 1
+        assert cpu + beside * (cores(pod.cpu) + 0.1) <= 4, step
+        assert memory + beside * (gib(pod.memory) + 0.0625) <= 8, step
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
@@ -154,6 +160,9 @@ def test_sandbox_pods_reach_the_store_and_their_own_machinery_and_nothing_else(r
     assert reaches(policy, namespace="kube-system", labels={"k8s-app": "kube-dns"}, port=53)
     assert reaches(policy, namespace="kubeflow", labels={"app": "ml-pipeline"}, port=8887)
     assert reaches(policy, namespace="kubeflow", labels={"component": "metadata-grpc-server"}, port=8080)
+
+    kubernetes = {"overlays/minikube": ("192.168.49.2", 8443), "overlays/cluster": ("10.0.0.1", 443)}[overlay]
+    assert reaches(policy, ip=kubernetes[0], port=kubernetes[1])
 
     assert not reaches(policy, ip="8.8.8.8", port=443)
     assert not reaches(policy, ip="169.254.169.254", port=80), "a cloud's metadata server gives out keys"
