@@ -5,6 +5,7 @@ Importing torch, transformers, DeepSpeed and MLflow takes most steps of a small 
 
 from __future__ import annotations
 
+import atexit
 import multiprocessing
 import os
 import resource
@@ -85,7 +86,10 @@ def _run(source: str, arguments: list[str], environment: dict[str, str], output:
         path = Path(folder) / "ephemeral_component.py"
         path.write_text(source)
         sys.argv = [EXECUTOR_MODULE, "--component_module_path", str(path), *arguments]
-        runpy.run_module(EXECUTOR_MODULE, run_name="__main__", alter_sys=True)
+        try:
+            runpy.run_module(EXECUTOR_MODULE, run_name="__main__", alter_sys=True)
+        finally:
+            atexit._run_exitfuncs()  # which multiprocessing leaves out; what was downloaded from S3 goes there
     sys.stdout.flush()
     mine, of_children = (
         resource.getrusage(whose).ru_maxrss for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)

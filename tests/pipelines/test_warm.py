@@ -20,9 +20,10 @@ from pipelines import warm
 
 @dsl.component(install_kfp_package=False)
 def step(folder: str, how: str):
-    import os, signal, time
+    import atexit, os, signal, time
     from pathlib import Path
 
+    atexit.register((Path(folder) / "cleaned up").touch)
     print("said by the step", os.environ["GIVEN"], flush=True)
     (Path(folder) / how).write_text(str(os.getpid()))
     if how == "raises":
@@ -65,6 +66,7 @@ def test_a_steps_output_and_outcome_are_those_of_a_process_of_its_own(
     assert "said by the step by the run" in output
     assert said in output
     assert ("Traceback" in output) == (status == 1), output
+    assert (tmp_path / "cleaned up").exists() == (how != "is killed")
 
 
 def test_a_run_that_is_killed_takes_its_step_along(tmp_path: Path) -> None:
