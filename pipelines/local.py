@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import tempfile
@@ -89,7 +90,10 @@ def run_local(values: dict[str, Any], config: Config, runner: str) -> None:
 
 
 def finished(config: Config, store: Store) -> bool:
-    """Whether the run's report and every evaluation are complete."""
+    """Whether the run's report and every evaluation are complete, and of this configuration: a name may be reused."""
+    written = store.read_bytes(f"runs/{config.run}/config.json")
+    if written is None or json.loads(written) != config.model_dump(mode="json"):
+        return False
     places = [
         f"runs/{config.run}/report",
         *(f"{evaluation_path(config, one)}/result" for one in evaluation_labels(config)),

@@ -12,6 +12,7 @@ import pytest
 
 from components.core.store import LocalStore, Pointer
 from pipelines.compile import local_profile
+from pipelines.local import finished
 
 ROOT = Path(__file__).parents[2]
 
@@ -57,6 +58,8 @@ def test_a_run_that_is_killed_goes_on_where_it_stopped_and_a_finished_one_does_n
     third = subprocess.run(deepcoder(store), cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert third.returncode == 0
     assert "complete already; nothing to do" in third.stdout
+    _, other = local_profile("micro", [f"store={store}", f"run_name={config.run}", "evaluation.n=3"])
+    assert not finished(other, root)  # the same name does not make it the same run
 
 
 def mean_reward(store: LocalStore, iteration: str) -> float:
