@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from components.core.errors import UserError
+from components.core.scratch import scratch_folder
 
 MARKER = "_COMPLETE"
 
@@ -124,10 +125,16 @@ class Store(ABC):
         """Free space, or None where there is no limit to ask for."""
 
     @contextmanager
-    def scratch(self) -> Iterator[Path]:
-        """A local folder to build files in before `put`; removed at the end."""
-        with tempfile.TemporaryDirectory() as folder:
-            yield Path(folder)
+    def scratch(self, owner: str = "") -> Iterator[Path]:
+        """A local folder to build files in before `put`, removed at the end.
+
+        Args:
+            owner: the folder in the store that they are for, if they are too large to be left behind by a process that
+                is killed: the next for the same removes them.
+        """
+        name = f"deepcoder-{config_hash(self.uri(owner))}" if owner else ""
+        with scratch_folder(Path(tempfile.gettempdir()), name) as folder:
+            yield folder
 
     # What follows is the same for every store.
 
@@ -297,12 +304,12 @@ class LocalStore(Store):
         return shutil.disk_usage(self._path).free
 
     @contextmanager
-    def scratch(self) -> Iterator[Path]:
-        """On the store's own disk, so that `put` is a rename."""
+    def scratch(self, owner: str = "") -> Iterator[Path]:
+        """On the store's own disk, so that `put` is a rename; see Store."""
         base = self._path / ".scratch"
         self._make(base)
-        with tempfile.TemporaryDirectory(dir=base) as folder:
-            yield Path(folder)
+        with scratch_folder(base, owner.replace("/", "-")) as folder:
+            yield folder
 
 
 def open_store(root: str) -> Store:

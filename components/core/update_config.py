@@ -157,7 +157,8 @@ class PolicyUpdateConfig(Section):
     training_runtime: str = "deepcoder-update"
     """The TrainingRuntime that the TrainJob refers to, in the run's namespace; manifests/ installs this one."""
     max_nan_steps: int = Field(3, ge=0)
-    """Steps whose gradient is not finite are skipped and counted; more than this many fail the update."""
+    """Steps whose gradient is not finite are skipped and counted; more than this many in a row, over updates too, fail
+    the update."""
     keep_last: int = Field(2, ge=1)
     """Optimizer states and value models kept; older ones are pruned once a newer one is complete. HF weights are
     kept."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from components.core.progress import say
 from components.core.update_config import AlarmsConfig
+from components.policy_update.job import Job
 
 History = list[dict[str, float]]
 """A few numbers of each earlier update of the run, oldest first; they travel with the policy."""
@@ -15,10 +17,11 @@ _TREND = 0.02
 
 
 def extend_history(history: History, metrics: Mapping[str, float], config: AlarmsConfig) -> History:
-    """The history with one more update: of the old ones, the first and as many as the trend needs."""
-    entry = {name: metrics[name] for name in _KEPT if name in metrics}
-    recent = [*history[1:], entry] if history else []
-    return [*history[:1], *recent[-2 * config.window :]] if history else [entry]
+    """The history with one more update: of all, the first that has an entropy, and as many as the trend needs."""
+    updates = [*history, {name: metrics[name] for name in _KEPT if name in metrics}]
+    first = next((number for number, update in enumerate(updates) if "actor/entropy" in update), 0)
+    start = max(0, len(updates) - 2 * config.window)
+    return updates[start:] if first >= start else [updates[first], *updates[start:]]
 
 
 def find_alarms(
@@ -46,6 +49,14 @@ def find_alarms(
     return found, [text for text in texts.values() if text]
 
 
+def sound_alarms(job: Job, metrics: Mapping[str, float], *, aloud: bool) -> dict[str, float]:
+    """The alarms of an update as metrics; each that is 1 is a warning in the log too, if `aloud`."""
+    found, texts = find_alarms(metrics, job.history, job.config.policy_update.alarms)
+    for text in texts if aloud else []:
+        say("WARNING", f"stage-{job.stage}/iter-{job.iteration:02d}/policy: {text}")
+    return found
+
+
 _MEANING = {
     "sampling/mismatch_k3_kl": "rollout engine and trainer disagree; look at their dtypes, and keep "
     "policy_update.rollout_is_threshold",
@@ -61,8 +72,10 @@ def _above(metrics: Mapping[str, float], name: str, bound: float) -> str:
 
 
 def _entropy(updates: Sequence[Mapping[str, float]], share: float) -> str:
-    first, last = updates[0].get("actor/entropy"), updates[-1].get("actor/entropy")
-    if first is None or last is None or last >= share * first:
+    # Updates that had nothing to learn from, or in which only a value model learnt, have none.
+    first = next((update["actor/entropy"] for update in updates if "actor/entropy" in update), 0.0)
+    last = updates[-1].get("actor/entropy", first)
+    if last >= share * first:
         return ""
     return (
         f"actor/entropy is {last:.4g} and began at {first:.4g}: the policy hardly explores; raise clip_ratio_high or "

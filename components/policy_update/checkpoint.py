@@ -6,6 +6,8 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,8 @@ from torch import Tensor
 from components.core.errors import UserError
 
 _TAG = "state"
+# Of the system's errors, and all that torch.save says of them.
+_NO_SPACE = ("No space left", "File too large", "quota exceeded", "inline_container")
 
 
 def need_space(engine: Any, hf: Path, output: Path) -> None:
@@ -87,6 +91,28 @@ def _wait_for(path: Path) -> None:
     """A barrier without the collectives' time limit; the launcher ends the wait if rank 0 fails."""
     while not path.exists():
         time.sleep(0.2)
+
+
+@contextmanager
+def saving(output: Path) -> Iterator[None]:
+    """Around whatever writes below `output`: a disk that fills up is named as such.
+
+    What was written goes, so that there is room for the message.
+
+    Raises:
+        UserError: there was no space.
+    """
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except (OSError, RuntimeError, SafetensorError) as error:
+        if not any(sign in str(error) for sign in _NO_SPACE):
+            raise
+        shutil.rmtree(output, ignore_errors=True)
+        raise UserError(
+            f"{output}: no space left while the update was saved ({error}). Free some or change store=, then rerun."
+        ) from error
 
 
 def save_optimizer(engine: Any, folder: Path) -> None:

@@ -15,7 +15,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from components.policy_update.batching import MicroBatch
-from components.policy_update.checkpoint import export_hf, load_optimizer, need_space, save_optimizer
+from components.policy_update.checkpoint import export_hf, load_optimizer, need_space, save_optimizer, saving
 from components.policy_update.critic_model import make_critic
 from components.policy_update.engine import build_engine, optimizer_settings
 from components.policy_update.gradients import GradientCheck
@@ -37,7 +37,8 @@ class Critic:
         self._hf = Path(job.critic) / "hf" if job.critic else Path(job.output) / "critic-start"
         if job.critic is None:
             if dist.get_rank() == 0:
-                make_critic(Path(job.policy) / "hf", self._hf)
+                with saving(self._hf):
+                    make_critic(Path(job.policy) / "hf", self._hf)
             dist.barrier()
         self._engine = build_engine(job.config, self._hf, device, "critic")
         if job.critic is not None and (Path(job.critic) / "zero").exists():
@@ -46,7 +47,7 @@ class Critic:
                 group.update(optimizer_settings(job.config, "critic"))
         need_space(self._engine, self._hf, Path(job.output))
         self._passes = Passes(self._engine, samples, budget=self._config.ppo_max_token_len_per_gpu, device=device)
-        self._check = GradientCheck(self._engine, "critic", self._config.max_nan_steps)
+        self._check = GradientCheck(self._engine, "critic", job)
 
     def values(self) -> dict[int, Tensor]:
         """The value before each response token, by sample; float32."""
@@ -101,8 +102,9 @@ class Critic:
 
     def save(self, folder: Path) -> None:
         """Write `hf/` and `zero/`, and free the memory."""
-        save_optimizer(self._engine, folder / "zero")
-        export_hf(self._engine, self._hf, folder / "hf")
+        with saving(folder):
+            save_optimizer(self._engine, folder / "zero")
+            export_hf(self._engine, self._hf, folder / "hf")
         self._engine.destroy()
 
 

@@ -22,6 +22,8 @@ from components.policy_update.parallel import set_up, ulysses
 
 Kind = Literal["policy", "critic", "frozen"]
 
+_FLASH = {"flash_attention_2": "flash_attn", "flash_attention_3": "flash_attn_interface"}
+
 
 def start_ranks(config: PolicyUpdateConfig) -> torch.device:
     """Join the process group that the launcher describes, or be the only rank. Returns this rank's device.
@@ -170,12 +172,16 @@ def _load_model(
 def _attention(config: PolicyUpdateConfig, model_config: Any, hf: Path, device: torch.device) -> str:
     """Which attention to use."""
     implementation = config.attn_implementation
-    flash = device.type == "cuda" and importlib.util.find_spec("flash_attn") is not None and config.dtype == "bfloat16"
+    flash = {
+        name
+        for name, package in _FLASH.items()
+        if device.type == "cuda" and config.dtype == "bfloat16" and importlib.util.find_spec(package) is not None
+    }
     if implementation == "auto":
-        implementation = "flash_attention_2" if flash else "sdpa"
-    elif implementation == "flash_attention_2" and not flash:
+        implementation = "flash_attention_2" if "flash_attention_2" in flash else "sdpa"
+    elif implementation in _FLASH and implementation not in flash:
         raise UserError(
-            "policy_update.attn_implementation=flash_attention_2 needs a GPU, the package flash-attn and "
+            f"policy_update.attn_implementation={implementation} needs a GPU, the package {_FLASH[implementation]} and "
             "dtype=bfloat16. Set it to sdpa."
         )
     if implementation == "sdpa" and "sliding_attention" in (getattr(model_config, "layer_types", None) or []):

@@ -34,6 +34,8 @@ class Job:
     """Holds `hf/`, and `zero/` of as many ranks if that can be used; None starts a value model from the policy."""
     history: list[dict[str, float]] = field(default_factory=list)
     """A few numbers of earlier updates; see alarms.py."""
+    nan_steps: dict[str, int] = field(default_factory=dict)
+    """Steps in a row that ended the earlier updates with a gradient that is not finite; `actor` and `critic`."""
 
     @property
     def max_response_length(self) -> int:
@@ -65,6 +67,8 @@ class Outcome:
     metrics: dict[str, float] = field(default_factory=dict)
     history: list[dict[str, float]] = field(default_factory=list)
     """The job's, and this update."""
+    nan_steps: dict[str, int] = field(default_factory=dict)
+    """As in the job, after this update."""
 
     def to_json(self) -> str:
         """As one line."""

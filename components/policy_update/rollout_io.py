@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,6 +95,13 @@ def _sample(row: dict[str, Any], reward: float | None, folder: Path) -> Sample:
     if len(row["rollout_logprobs"]) != len(row["response_ids"]):
         raise UserError(
             f"{where}: {len(row['rollout_logprobs'])} log-probs for {len(row['response_ids'])} response tokens."
+        )
+    if not all(logprob is not None and math.isfinite(logprob) for logprob in row["rollout_logprobs"]):
+        raise UserError(f"{where}: a log-prob is not a finite number: look for NaN in the policy that sampled it.")
+    if row["temperature"] <= 0:
+        raise UserError(
+            f"{where}: temperature={row['temperature']:g}: the tokens were not drawn from the policy's distribution; "
+            "training needs rollout.temperature above 0."
         )
     if row["loss_mask"] is not None and len(row["loss_mask"]) != len(row["response_ids"]):
         raise UserError(

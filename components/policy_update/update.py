@@ -58,10 +58,11 @@ def run(*, config: Config, policy: Pointer, rewards: list[Pointer], stage: int, 
         output=output,
     ) as step:  # fmt: skip
         if step.pointer is not None:
+            prune(step.store, config, stage, iteration)  # in case it was killed between the commit and this
             return step.pointer
         version = f"stage-{stage}/iter-{iteration:02d}"
         global_step = int(policy.extra.get("global_step", 0))
-        with step.store.scratch() as scratch:
+        with step.store.scratch(step.where) as scratch:
             if config.max_steps is not None and global_step >= config.max_steps:
                 return _pass_through(step, policy, scratch, version)
             shards = [
@@ -84,6 +85,7 @@ def run(*, config: Config, policy: Pointer, rewards: list[Pointer], stage: int, 
                 reference=str(step.store.fetch(initial)) if config.policy_update.needs_reference else None,
                 critic=str(critic) if critic else None,
                 history=policy.extra.get("history", []),
+                nan_steps=policy.extra.get("nan_steps", {}),
             )
             outcome = launch(job, step, scratch)
             pointer = _commit(step, policy, scratch / "output", outcome, base, version)
@@ -154,6 +156,7 @@ def _commit(step: Step, policy: Pointer, built: Path, outcome: Outcome, base: st
         global_step=outcome.global_step,
         version=version,
         history=outcome.history,
+        nan_steps=outcome.nan_steps,
         **carried,
     )
 
@@ -167,9 +170,8 @@ def _pass_through(step: Step, policy: Pointer, scratch: Path, version: str) -> P
     step.store.put_dir(scratch / "hf", f"{step.where}/hf")
     (scratch / "state.json").write_text(json.dumps({"global_step": global_step, "version": version}) + "\n")
     step.store.put(scratch / "state.json", f"{step.where}/state.json")
-    carried = {
-        name: policy.extra[name] for name in ("optimizer", "critic", "reference", "history") if name in policy.extra
-    }
+    names = ("optimizer", "critic", "reference", "history", "nan_steps")
+    carried = {name: policy.extra[name] for name in names if name in policy.extra}
     return step.commit(
         kind="policy", rows=0, metrics={"steps": 0.0}, global_step=global_step, version=version, **carried
     )
@@ -178,7 +180,8 @@ def _pass_through(step: Step, policy: Pointer, scratch: Path, version: str) -> P
 def prune(store: Store, config: Config, stage: int, iteration: int) -> None:
     """Delete the optimizer states and value models of this run that are older than the newest `keep_last`.
 
-    Looks at what is in the store, not at what this process remembers, so that a restart prunes as well.
+    Looks at what is in the store, not at what this process remembers, so that a restart prunes as well, and finishes
+    what was cut off half deleted.
     """
     for kind in ("optimizer", "critic"):
         folders = [
@@ -187,6 +190,8 @@ def prune(store: Store, config: Config, stage: int, iteration: int) -> None:
             for i in range(settings.iterations)
             if (s, i) <= (stage, iteration)
         ]
-        complete = [folder for folder in folders if store.complete(folder) is not None]
-        for folder in complete[: -config.policy_update.keep_last]:
-            store.delete(folder)
+        complete = [place for place, folder in enumerate(folders) if store.complete(folder) is not None]
+        oldest_kept = complete[-config.policy_update.keep_last :][:1]
+        for folder in folders[: oldest_kept[0]] if oldest_kept else []:
+            if store.list(folder):
+                store.delete(folder)

@@ -72,3 +72,23 @@ def test_a_pointer_file_that_is_no_pointer_is_named(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text("{}")
     with pytest.raises(UserError, match=r"x\.json: not a pointer"):
         Pointer.read(tmp_path / "x.json")
+
+
+def test_what_a_killed_owner_left_in_scratch_goes_and_what_a_live_one_has_stays(tmp_path: Path) -> None:
+    store = LocalStore(str(tmp_path))
+    child = os.fork()
+    if child == 0:
+        with store.scratch("runs/a/policy") as folder:
+            (folder / "weights").write_text("w")
+            os._exit(0)  # no clean-up, as after a kill
+    os.waitpid(child, 0)
+    assert list(tmp_path.rglob("weights"))
+    with store.scratch("runs/b/policy"):
+        assert list(tmp_path.rglob("weights"))
+    with store.scratch("runs/a/policy") as first:
+        assert not list(tmp_path.rglob("weights"))
+        with store.scratch("runs/a/policy") as second:
+            assert first.exists()
+            assert first != second
+        assert first.exists()
+    assert not list((tmp_path / ".scratch").iterdir())

@@ -53,6 +53,16 @@ def test_entropy_is_compared_with_the_first_update_however_long_ago() -> None:
     assert alarms([{"actor/entropy": 0.01}] * 9) == set()
 
 
+def test_entropy_is_compared_with_the_first_update_that_has_one() -> None:
+    updates: History = []
+    for entropy in (None, 1.0, *[0.1] * 9):
+        point = {name: value for name, value in QUIET.items() if name != "actor/entropy"}
+        point |= {} if entropy is None else {"actor/entropy": entropy}
+        values, _ = find_alarms(point, updates, CONFIG)
+        assert values["alarm/entropy_collapse"] == (entropy == 0.1)
+        updates = extend_history(updates, point, CONFIG)
+
+
 def trend(cut: float, score: float) -> list[dict[str, float]]:
     """Steady updates, then two in which both have moved."""
     later = {"response_length/clip_ratio": 0.1 + cut, "critic/score/mean": 0.5 + score}

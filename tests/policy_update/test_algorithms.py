@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -196,12 +195,16 @@ def test_dynamic_sampling_trains_on_full_batches_of_what_says_something(world: W
     assert metrics(only)["critic/score/mean"] < metrics(pointer)["critic/score/mean"]
 
 
-def test_dynamic_sampling_that_leaves_nothing_leaves_the_policy_alone(world: World) -> None:
+def test_dynamic_sampling_that_leaves_nothing_leaves_the_policy_alone(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
     samples = [replace(sample, reward=0.0) for sample in make_samples()]
     pointer = world.update(world.config(preset="dapo"), samples)
     before = world.weights(world.base)
     assert all(torch.equal(tensor, before[name]) for name, tensor in world.weights(pointer).items())
     assert (metrics(pointer)["steps"], metrics(pointer)["critic/score/mean"]) == (0, 0)
+    assert metrics(pointer)["alarm/zero_std"] == 1
+    assert "WARNING: stage-1/iter-00/policy: batch/frac_reward_zero_std is 1" in capsys.readouterr().out
     assert world.update(world.config(preset="dapo"), make_samples(), policy=pointer, iteration=1)
 
 
@@ -239,25 +242,20 @@ def test_an_alarm_is_a_warning_and_a_metric(world: World, capsys: pytest.Capture
     ]
 
 
-README = (Path(__file__).parents[2] / "components/policy_update/README.md").read_text()
-
-
-def test_every_metric_that_is_promised_is_there(world: World) -> None:
+def test_every_metric_that_is_promised_is_there(world: World, readme: str) -> None:
     samples = [replace(s, finish_reason="length" if s.sample_id == 3 else "stop") for s in make_samples()]
     settings: dict[str, Any] = {"peak_tflops": 1.0, "clip_ratio_c": 3.0, "use_kl_loss": True, "use_kl_in_reward": True}
     settings |= {"ppo_mini_batch_size": 2, "batch_size": 4, "overlong_buffer": {"enable": True}, **GAE}
     pointer = world.update(world.config(**settings), samples)
-    promised = set(re.findall(r"`([a-z_]+/[\w/@]+)`", README[README.index("## Metrics") :]))
+    promised = set(re.findall(r"`([a-z_]+/[\w/@]+)`", readme[readme.index("## Metrics") :]))
     found = world.curves.points[-1][1].keys() | metrics(pointer).keys()
     found |= {"batch/pass@k", "batch/groups_sampled", "batch/groups_kept"}
     assert len(promised) > 40
     assert promised - found == set()
 
 
-def test_the_readmes_own_functions_work(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, code in re.findall(r"```python\n# (\w+\.py)\n(.*?)```", README, re.DOTALL):
-        (tmp_path / name).write_text(code)
-    monkeypatch.syspath_prepend(str(tmp_path))
+@pytest.mark.usefixtures("readmes_functions")
+def test_the_readmes_own_functions_work(world: World) -> None:
     samples = [replace(s, reward=[0.0, 0.0, 0.25, 1.0][s.sample_id]) for s in make_samples()]
     config = world.config(adv_estimator="my_advantage:median_baseline", loss_mode="my_loss:sapo", ppo_epochs=2)
     pointer = world.update(config, samples)

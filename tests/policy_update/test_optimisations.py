@@ -96,7 +96,8 @@ def test_liger_kernels_in_tritons_interpreter(world: World, tmp_path: Path) -> N
     ("settings", "message"),
     [
         ({"use_liger": True}, "use_liger=true needs a GPU"),
-        ({"attn_implementation": "flash_attention_2"}, "needs a GPU, the package flash-attn and dtype=bfloat16"),
+        ({"attn_implementation": "flash_attention_2"}, "needs a GPU, the package flash_attn and dtype=bfloat16"),
+        ({"attn_implementation": "flash_attention_3"}, "a GPU, the package flash_attn_interface and dtype=bfloat16"),
     ],
 )
 def test_what_needs_a_gpu_says_so(world: World, settings: dict[str, Any], message: str) -> None:

@@ -130,16 +130,16 @@ from tests.policy_update.helpers import Curves
 components.core.tracking.Tracking = Curves()
 from components.core.config import read_config
 from components.core.store import Pointer
-from components.policy_update.train import Update
+from components.policy_update.actor import Actor
 from components.policy_update.update import run
 
-step, done = Update._step, []
+step, done = Actor._step, []
 def counting(self, *args, **kwargs):
     if len(done) == 2:
         os.kill(os.getpid(), signal.SIGKILL)
     done.append(1)
     return step(self, *args, **kwargs)
-Update._step = counting
+Actor._step = counting
 config, policy, rewards = sys.argv[1:]
 run(config=read_config(config), policy=Pointer.read(policy), rewards=[Pointer.read(rewards)], stage=1, iteration=1,
     output=policy + ".out")
@@ -162,8 +162,11 @@ def test_killed_within_an_update_and_started_again_gives_the_same_bytes(world: W
     killed = subprocess.run([sys.executable, "-c", KILLED_AFTER_TWO_STEPS, *arguments], cwd=ROOT)
     assert killed.returncode == -signal.SIGKILL
     assert world.store.complete("runs/killed/stage-1/iter-01/policy") is None
+    scratch = Path(world.store.root) / ".scratch"
+    assert any(scratch.rglob("*"))
 
     again = world.update(config, later, policy=first, iteration=1)
+    assert not any(scratch.iterdir())  # what the killed one left is gone too
     want = world.weights(expected)
     assert all(torch.equal(tensor, want[name]) for name, tensor in world.weights(again).items())
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,6 +50,21 @@ def test_a_length_that_does_not_fit_is_named(tmp_path: Path) -> None:
     samples = make_samples(problems=1)
     samples[2] = replace(samples[2], response_ids=[5, 6, 7], rollout_logprobs=[-1.0])
     with pytest.raises(UserError, match="problem p0, sample 2: 1 log-probs for 3 response tokens"):
+        through_the_store(tmp_path, samples)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"rollout_logprobs": [-1.0, float("nan")]}, "sample 2: a log-prob is not a finite number"),
+        ({"rollout_logprobs": [-1.0, float("-inf")]}, "sample 2: a log-prob is not a finite number"),
+        ({"temperature": 0.0}, "sample 2: temperature=0"),
+    ],
+)
+def test_what_would_make_every_gradient_nan_is_named(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    samples = make_samples(problems=1)
+    samples[2] = replace(samples[2], response_ids=[5, 6], **{"rollout_logprobs": [-1.0, -1.0], **changes})
+    with pytest.raises(UserError, match=message):
         through_the_store(tmp_path, samples)
 
 
