@@ -1,9 +1,10 @@
-"""Makes `policy_update.json`: what verl and Liger compute for the same inputs. Run it again after a version change.
+"""Makes `policy_update.json`: what verl, Liger and TRL compute for the same inputs. Again after a version change:
 
-    pip install --no-deps --target /tmp/oracles verl==0.9.1 liger-kernel==0.8.5
-    python tests/oracles/make_policy_update.py /tmp/oracles
+    pip install --no-deps --target /tmp/oracles verl==0.9.1 liger-kernel==0.8.5 trl==1.16.0
+    python -m tests.oracles.make_policy_update /tmp/oracles
 
-Both packages ask for GPU libraries that the formulas do not use; verl's are replaced by empty modules.
+verl and Liger ask for GPU libraries that the formulas do not use; verl's are replaced by empty modules. TRL runs as it
+is, on the environment that `make install` made.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+
+from tests.oracles import trl_grpo
 
 CLIP_LOW, CLIP_HIGH, DUAL, THRESHOLD = 0.2, 0.28, 3.0, 2.0
 GAMMA, LAM = 0.95, 0.9
@@ -47,7 +50,6 @@ class ActorConfig(dict[str, Any]):
 
 def load_verl(folder: Path) -> Any:
     """verl's `core_algos`, without running the package's own `__init__` files."""
-    sys.path.insert(0, str(folder))
     anything: Any = type("Anything", (), {})
     names: dict[str, dict[str, Any]] = {
         "omegaconf": {"DictConfig": anything},
@@ -177,6 +179,50 @@ def liger_losses(liger: Any, data: dict[str, Tensor]) -> dict[str, Any]:
     return result
 
 
+def trl_losses(data: dict[str, Tensor]) -> dict[str, Any]:
+    """Each case by the configuration that means it; the last part of a name is TRL's `loss_type`.
+
+    TRL names CISPO's upper bound itself and has no lower one; by default it weighs the divergence with the ratio.
+    """
+    weight_BT = (data["old"] - data["rollout"]).exp().clamp(max=THRESHOLD)
+    cases: dict[str, dict[str, Any]] = {
+        "vanilla/token-mean/bnpo": {},
+        "vanilla/token-mean/dapo": {},
+        "vanilla/weighted/dapo": {"weight_BT": weight_BT},
+        "vanilla/seq-mean-token-mean/grpo": {},
+        "vanilla/seq-mean-token-sum/luspo": {},
+        "vanilla/seq-mean-token-sum-norm/dr_grpo": {"max_completion_length": SCALE},
+        "dual/token-mean/dapo": {"delta": DUAL},
+        "gspo/token-mean/bnpo": {"importance_sampling_level": "sequence"},
+        "gspo/seq-mean-token-mean/grpo": {"importance_sampling_level": "sequence"},
+        "cispo_above/token-mean/cispo": {"epsilon_high": 1 + CLIP_HIGH},
+        "kl_loss/token-mean/dapo": {"beta": BETA, "use_bias_correction_kl": False},
+        "sapo/seq-mean-token-mean/sapo": {},
+    }
+    clip = {"epsilon": CLIP_LOW, "epsilon_high": CLIP_HIGH}
+    return {
+        name: trl_grpo.loss(data, **{"loss_type": name.split("/")[2], **clip, **settings})
+        for name, settings in cases.items()
+    }
+
+
+def trl_advantages() -> dict[str, Any]:
+    """Graded rewards, one that could not be scored, a group of equal ones.
+
+    TRL adds 1e-4 to the standard deviation and verl 1e-6: the rewards are so large that neither matters.
+    """
+    generator = torch.Generator().manual_seed(3)
+    rewards: list[float | None] = (torch.rand(16, generator=generator) * 4000).round().tolist()
+    rewards[4:8] = [1000.0] * 4
+    rewards[9] = None
+    names = {"grpo": "group", "dr_grpo": "none"}
+    return {
+        "reward_S": rewards,
+        "group_S": [f"p{number // trl_grpo.GROUP}" for number in range(16)],
+        **{name: trl_grpo.advantages(rewards, scale) for name, scale in names.items()},
+    }
+
+
 def divergences(verl: Any, data: dict[str, Tensor]) -> dict[str, Any]:
     """Each estimate, a token, and the gradient of their sum. In one place the two policies are far apart."""
     reference_BT = data["reference"].clone()
@@ -208,9 +254,12 @@ def values(verl: Any, data: dict[str, Tensor]) -> dict[str, Any]:
 
 def main(folder: Path) -> None:
     """Compute and write everything."""
+    sys.path.insert(0, str(folder))
+    data = batch()
+    # Before verl, whose replaced modules other packages would stumble over.
+    trl, trl_advantage = trl_losses(data), trl_advantages()
     verl = load_verl(folder)
     liger = importlib.import_module("liger_kernel.chunked_loss.grpo_loss").LigerFusedLinearGRPOFunction
-    data = batch()
     golden = {
         "versions": {dist.name: dist.version for dist in distributions(path=[str(folder)])},
         "settings": {
@@ -221,6 +270,8 @@ def main(folder: Path) -> None:
         "batch": {name: tensor.tolist() for name, tensor in data.items()},
         "verl": verl_losses(verl, data),
         "liger": liger_losses(liger, data),
+        "trl": trl,
+        "trl_advantages": trl_advantage,
         "divergences": divergences(verl, data),
         "values": values(verl, data),
     }  # fmt: skip

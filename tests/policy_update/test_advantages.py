@@ -91,6 +91,22 @@ def test_advantages_equal_verl(name: str) -> None:
     torch.testing.assert_close(advantages(answers, config), expected_N, atol=1e-6, rtol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["grpo", "dr_grpo"])
+def test_advantages_equal_trl(name: str) -> None:
+    golden = GOLDEN["trl_advantages"]
+    rewards, groups, expected_S = golden["reward_S"], golden["group_S"], torch.tensor(golden[name])
+    scored = [number for number, reward in enumerate(rewards) if reward is not None]
+    advantage_S = grpo_advantages(
+        torch.tensor([rewards[number] for number in scored]), [groups[number] for number in scored],
+        normalise=name == "grpo",
+    )  # fmt: skip
+    torch.testing.assert_close(advantage_S, expected_S[scored], atol=1e-6, rtol=1e-6)
+    assert len(scored) < len(rewards)
+    equal = [number for number, group in enumerate(groups) if group == "p1"]
+    assert {rewards[number] for number in equal} == {1000.0}
+    assert (expected_S != 0).sum() == len(scored) - len(equal)
+
+
 def test_returns_equal_verl() -> None:
     golden, (answers, mask_ST) = GOLDEN["advantages"], golden_answers()
     _, return_N = gae_advantages(answers, gamma=golden["gamma"], lam=golden["lam"])
