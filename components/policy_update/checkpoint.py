@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import torch
 import torch.distributed as dist
 from torch import Tensor
 
@@ -117,6 +118,12 @@ def saving(output: Path) -> Iterator[None]:
 
 def save_optimizer(engine: Any, folder: Path) -> None:
     """Write each rank's share. Frozen weights are left out: they are in the HF directory."""
+    zero = engine.optimizer
+    for flat in zero.fp32_partitioned_groups_flat:
+        if not zero.optimizer.state[flat]:
+            # AdamW's own, which it makes at its first step: without them no other number of ranks could load this.
+            moments = {"exp_avg": torch.zeros_like(flat), "exp_avg_sq": torch.zeros_like(flat)}
+            zero.optimizer.state[flat] = {"step": torch.tensor(0.0), **moments}
     engine.save_checkpoint(str(folder), tag=_TAG, exclude_frozen_parameters=True)
 
 

@@ -115,6 +115,17 @@ def test_training_goes_on_with_another_number_of_ranks(
     assert max((tensor - fresh[name]).abs().max() for name, tensor in other.items()) > 1e-3
 
 
+def test_an_update_that_learnt_nothing_goes_on_with_another_number_of_ranks(world: World) -> None:
+    settings: dict[str, Any] = {"adv_estimator": "gae", "use_kl_loss": True}
+    samples = make_samples()
+    cut = [replace(sample, finish_reason="length") for sample in samples]
+    first = world.update(world.config(ranks=2, launcher="deepspeed", **settings), cut)
+    second = world.update(world.config(**settings), samples, policy=first, iteration=1)
+    expected = world.weights(world.update(world.config(run_name="only", **settings), samples, iteration=1))
+    for name, tensor in world.weights(second).items():
+        torch.testing.assert_close(tensor, expected[name], atol=1e-6, rtol=0)
+
+
 def test_a_rank_that_fails_fails_the_step_with_its_message(world: World) -> None:
     samples = make_samples()
     samples[2] = replace(samples[2], response_ids=[5, 6, 7], rollout_logprobs=[-1.0])
