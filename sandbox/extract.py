@@ -29,6 +29,12 @@ def answer_part(text: str) -> str | None:
     return answer
 
 
+def opened_thought(prompt: str) -> str:
+    """The `<think>` that a prompt ends with, and the space after it; empty if it ends otherwise."""
+    _, opened, rest = prompt.rpartition(_THINK_OPEN)
+    return opened + rest if opened and not rest.strip() else ""
+
+
 def extract_code(text: str) -> str | None:
     """The last fenced block labelled Python, or not labelled, after `</think>`; None if there is none.
 

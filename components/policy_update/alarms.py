@@ -38,11 +38,12 @@ def find_alarms(
         A metric `alarm/...` each, 1 or 0, and a sentence for each that is 1.
     """
     updates = [*history, {name: metrics[name] for name in _KEPT if name in metrics}]
+    mismatch = _STALE if metrics.get("sampling/stale_share") else _MISMATCH
     texts = {
         "entropy_collapse": _entropy(updates, config.entropy),
-        "mismatch_kl": _above(metrics, "sampling/mismatch_k3_kl", config.mismatch_kl),
-        "clip_fraction": _above(metrics, "actor/pg_clipfrac", config.clip_fraction),
-        "zero_std": _above(metrics, "batch/frac_reward_zero_std", config.zero_std),
+        "mismatch_kl": _above(metrics, "sampling/mismatch_k3_kl", config.mismatch_kl, mismatch),
+        "clip_fraction": _above(metrics, "actor/pg_clipfrac", config.clip_fraction, _CLIPPED),
+        "zero_std": _above(metrics, "batch/frac_reward_zero_std", config.zero_std, _NOTHING_TO_LEARN),
         "truncation": _truncation(updates, config.window),
     }
     found = {f"alarm/{name}": float(bool(text)) for name, text in texts.items()}
@@ -57,18 +58,21 @@ def sound_alarms(job: Job, metrics: Mapping[str, float], *, aloud: bool) -> dict
     return found
 
 
-_MEANING = {
-    "sampling/mismatch_k3_kl": "rollout engine and trainer disagree; look at their dtypes, and keep "
-    "policy_update.rollout_is_threshold",
-    "actor/pg_clipfrac": "the steps are too large; lower learning_rate or ppo_epochs",
-    "batch/frac_reward_zero_std": "most groups teach nothing, their problems are too hard or too easy; see "
-    "data.solve_rates and policy_update.filter_groups",
-}
+_MISMATCH = "rollout engine and trainer disagree; look at their dtypes, and keep policy_update.rollout_is_threshold"
+_STALE = (
+    "an update takes the policy this far from the one that wrote the answers (staleness=1); lower learning_rate, or "
+    "set staleness=0 to see whether rollout engine and trainer disagree as well"
+)
+_CLIPPED = "the steps are too large; lower learning_rate or ppo_epochs"
+_NOTHING_TO_LEARN = (
+    "most groups teach nothing, their problems are too hard or too easy; see data.solve_rates and "
+    "policy_update.filter_groups"
+)
 
 
-def _above(metrics: Mapping[str, float], name: str, bound: float) -> str:
+def _above(metrics: Mapping[str, float], name: str, bound: float, meaning: str) -> str:
     value = metrics.get(name, 0.0)
-    return f"{name} is {value:.4g}, above {bound:g}: {_MEANING[name]}" if value > bound else ""
+    return f"{name} is {value:.4g}, above {bound:g}: {meaning}" if value > bound else ""
 
 
 def _entropy(updates: Sequence[Mapping[str, float]], share: float) -> str:

@@ -85,6 +85,11 @@ def read_samples(folders: Iterable[tuple[Path, Path]]) -> list[Sample]:
             if key in samples:
                 raise UserError(f"{rollout_folder}: {key} stands twice in this iteration's rollouts.")
             samples[key] = _sample(row, rewards[key], rollout_folder)
+    if not samples:
+        raise UserError(
+            "this iteration has no sample: no prompt fits. Raise data.max_prompt_length; the rollout step names the "
+            "problems that it left out."
+        )
     if not any(sample.reward is not None for sample in samples.values()):
         raise UserError(f"none of the {len(samples)} samples has a reward: look at the verdicts of the reward step.")
     return [samples[key] for key in sorted(samples)]

@@ -24,6 +24,8 @@ class Record:
     asked: float
     """Of time.monotonic()."""
     completion: Completion | None = None
+    text: str = ""
+    """The whole answer, with what it was made to begin with."""
     turn: Turn | None = None
     seconds: float = 0.0
 
@@ -113,6 +115,11 @@ class Driver:
                 trajectory.finished = True
                 self._done.append(trajectory)
                 return
+            except Exception as error:  # of a user's own mode it can be any
+                raise UserError(
+                    f"rollout.mode: {type(error).__name__}: {error}, in sample {trajectory.sample_id} of problem "
+                    f"{trajectory.problem.problem_id}, after turn {len(trajectory.records)}"
+                ) from error
             if isinstance(want, RunTests):
                 if trajectory.problem.tests:
                     self._tests.submit(number, trajectory.problem, want.code)
@@ -132,7 +139,8 @@ class Driver:
 
     def _ask(self, number: int, slot: int, ask: Ask) -> None:
         trajectory = self._trajectories[number]
-        prompt = self._encode(ask.messages)
+        messages = [dict(message) for message in ask.messages]  # a mode may go on writing in its own list
+        prompt = self._encode(messages)
         if len(prompt) + len(self.prefix_ids) > self._longest_prompt:
             trajectory.too_long += 1
             return
@@ -140,7 +148,7 @@ class Driver:
         trajectory.records.append(Record(ask.role, prompt, time.monotonic()))
         trajectory._slots[turn] = slot
         seed = self._seed_of(trajectory.problem.problem_id, trajectory.sample_id, turn)
-        self._queue.append(Request((number, turn), prompt + self.prefix_ids, seed, ask.messages))
+        self._queue.append(Request((number, turn), prompt + self.prefix_ids, seed, messages))
 
     def _encode(self, messages: list[Message]) -> list[int]:
         """Samples of one problem begin alike and come one after another, so the last conversation is remembered."""
@@ -153,7 +161,8 @@ class Driver:
         trajectory = self._trajectories[number]
         record = trajectory.records[turn]
         record.completion, record.seconds = completion, time.monotonic() - record.asked
-        record.turn = Turn(self._sampling.prefix + completion.text, completion.finish_reason)
+        record.text = self._engine.opening + self._sampling.prefix + completion.text
+        record.turn = Turn(record.text, completion.finish_reason)
         trajectory._results[trajectory._slots.pop(turn)] = record.turn
         if not trajectory._slots:
             self._advance(number, self._value(trajectory))

@@ -6,10 +6,15 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
+from jinja2 import TemplateError
+
 from components.core.config import RolloutConfig
+from components.core.errors import UserError
+from sandbox.extract import opened_thought
 
 Message = dict[str, str]
 """`role` (system, user, assistant) and `content`, as chat templates take them."""
@@ -61,6 +66,11 @@ class Engine(Protocol):
     continuous: bool
     """Whether a request that comes while others are under way is begun at once, instead of after them all."""
 
+    @property
+    def opening(self) -> str:
+        """What the chat template begins every answer with, as `<think>`: tokens of the prompt, text of the answer."""
+        ...
+
     def stream(
         self, queue: deque[Request], sampling: Sampling, deadline: float = math.inf
     ) -> Iterator[tuple[Request, Completion]]:
@@ -100,8 +110,37 @@ class Chat:
         return ids
 
     def encode_chat(self, messages: list[Message]) -> list[int]:
-        """See Engine. The template writes the BOS token where the model has one; none is added here."""
-        return self.encode(self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
+        """See Engine. The template writes the BOS token where the model has one; none is added here.
+
+        Raises:
+            UserError: the policy has no chat template, or it refuses the conversation, or makes nothing of it.
+        """
+        ids = self.encode(self._render(messages))
+        if not ids:
+            raise UserError(f"model_name: the policy's chat template makes an empty prompt of {messages!r:.200}")
+        return ids
+
+    @property
+    def opening(self) -> str:
+        """See Engine. DeepSeek-R1's templates open the reasoning, so that an answer only ends it."""
+        return self._opened
+
+    @cached_property
+    def _opened(self) -> str:
+        return opened_thought(self._render([{"role": "user", "content": "Hello"}]))
+
+    def _render(self, messages: list[Message]) -> str:
+        if not self._tokenizer.chat_template:
+            raise UserError(
+                "model_name: this policy's tokenizer has no chat template, so nothing says how to put a problem to it. "
+                "Add chat_template.jinja to its directory, or start from an instruction-tuned model."
+            )
+        try:
+            text: str = self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        except TemplateError as error:  # some want no system message, or turns that alternate strictly
+            roles = ", ".join(message["role"] for message in messages)
+            raise UserError(f"model_name: the policy's chat template refuses the turns {roles}: {error}") from error
+        return text
 
 
 def load_engine(config: RolloutConfig, policy: Path, context_length: int, seed: int) -> Engine:

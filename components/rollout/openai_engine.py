@@ -31,6 +31,11 @@ class OpenAIEngine(Chat):
 
     continuous = True
 
+    @property
+    def opening(self) -> str:
+        """Nothing: what the template opens is put back below, where a server has not taken it out as reasoning."""
+        return ""
+
     def __init__(self, config: ServerConfig, policy: Path, client: httpx2.Client | None = None) -> None:
         """Ask the server which model it has.
 
@@ -110,10 +115,13 @@ class OpenAIEngine(Chat):
     def _completion(self, choice: dict[str, Any]) -> Completion:
         message = choice["message"]
         text = message.get("content") or ""
-        thoughts = message.get("reasoning_content") or message.get("reasoning")
-        if thoughts:  # servers that take the reasoning out of the answer; a draft in it must not count as the answer
-            text = f"<think>\n{thoughts}\n</think>\n\n{text}" if text else f"<think>\n{thoughts}"
         reason = "length" if choice.get("finish_reason") == "length" else "stop"
+        thoughts = message.get("reasoning_content") or message.get("reasoning")
+        # A draft in the reasoning must not count as the answer, whether the server has taken the reasoning out or not.
+        if thoughts:
+            text = f"<think>\n{thoughts}\n</think>\n\n{text}" if text else f"<think>\n{thoughts}"
+        elif "</think>" in text or reason == "length":
+            text = self._opened + text
         ids = choice.get("token_ids")
         logprobs = [entry["logprob"] for entry in (choice.get("logprobs") or {}).get("content") or []]
         if ids is None:

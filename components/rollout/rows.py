@@ -45,7 +45,7 @@ def _row(
         "finish_reason": completion.finish_reason if trajectory.finished else "unfinished",
         "temperature": sampling.temperature,
         "top_p": sampling.top_p,
-        "text": sampling.prefix + completion.text,
+        "text": record.text,
         "seconds": record.seconds,
         "answer": record.turn.answer if record.turn is not None else None,
         "loss_mask": [False] * len(prefix_ids) + [True] * len(completion.token_ids) if prefix_ids else None,

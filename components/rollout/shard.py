@@ -18,7 +18,7 @@ from components.core.seeds import derive_seed
 from components.core.step import Step
 from components.rollout.drive import Driver, Trajectory
 from components.rollout.engine import Engine
-from components.rollout.journal import Journal
+from components.rollout.journal import Journal, turns_too_long
 from components.rollout.public_tests import PublicTests
 from components.rollout.rows import rows_of
 from components.rollout.task import Task, first_messages
@@ -41,7 +41,8 @@ class Shard:
         self._config = step.config
         self._mode = load_mode(task.mode, task.mode_options)
         self._tests = PublicTests(self._config.reward)
-        self._counts = {"prompts/too_long": 0, "turns/too_long": 0}
+        self._prompts_too_long = 0
+        self._longest_prompt = self._config.context_length - task.sampling.max_new_tokens
         self._deadline = math.inf
 
     def __enter__(self) -> Shard:
@@ -53,14 +54,17 @@ class Shard:
 
     def fitting(self, problems: list[Problem]) -> list[Problem]:
         """The problems whose prompt is not too long; the others are counted and named."""
-        limit = self._config.data.max_prompt_length
+        limit, why = self._config.data.max_prompt_length, "data.max_prompt_length"
+        room = self._longest_prompt - len(self._engine.encode(self._task.sampling.prefix))
+        if room < limit:
+            limit, why = room, "context_length - max_response_length - rollout.answer_prefix"
         lengths = [len(self._engine.encode_chat(first_messages(self._config.rollout, one))) for one in problems]
         out = [problem.problem_id for problem, length in zip(problems, lengths, strict=True) if length > limit]
         if out:
             named = ", ".join(out[:5]) + (", …" if len(out) > 5 else "")
             left = f"{len(out)} of {len(problems)} problems are left out"
-            say(self._step.label, f"{left}: their prompt is longer than data.max_prompt_length={limit}: {named}")
-        self._counts["prompts/too_long"] = len(out)
+            say(self._step.label, f"{left}: their prompt is longer than {why}={limit}: {named}")
+        self._prompts_too_long = len(out)
         return [problem for problem in problems if problem.problem_id not in set(out)]
 
     def sample(self, problems: list[Problem]) -> dict[str, float]:
@@ -81,15 +85,12 @@ class Shard:
                 continue
             tables.append(self._batch(name, problems[start : start + size]))
         spent = time.monotonic() - self._start
-        counts = {name: float(count) for name, count in self._counts.items()}
-        return (
-            _metrics(pa.concat_tables([ROLLOUT_SCHEMA.empty_table(), *tables]))
-            | counts
-            | {
-                "rollout/tokens_per_s": self._fresh / spent if self._fresh else 0.0,
-                "timing_s/generate": spent,
-            }
-        )
+        return _metrics(pa.concat_tables([ROLLOUT_SCHEMA.empty_table(), *tables])) | {
+            "prompts/too_long": float(self._prompts_too_long),
+            "turns/too_long": float(sum(map(turns_too_long, tables))),
+            "rollout/tokens_per_s": self._fresh / spent if self._fresh else 0.0,
+            "timing_s/generate": spent,
+        }
 
     def _batch(self, name: str, problems: list[Problem]) -> pa.Table:
         """Sample what an earlier try had not, and write the batch's file."""
@@ -103,13 +104,13 @@ class Shard:
             self._tests,
             self._task.sampling,
             seed_of=self._seed,
-            longest_prompt=self._config.context_length - self._task.sampling.max_new_tokens,
+            longest_prompt=self._longest_prompt,
             deadline=self._deadline,
         )
         for trajectory in driver.run(self._trajectories(problems, there)):
             rows = rows_of(trajectory, self._task.sampling, self._version, driver.prefix_ids)
-            journal.add(rows)
-            self._count(trajectory, rows)
+            journal.add(rows, trajectory.too_long)
+            self._count(rows)
         table = journal.table()
         with store.scratch() as scratch:
             pq.write_table(table, scratch / name, compression="zstd")
@@ -124,7 +125,8 @@ class Shard:
             for sample in range(self._task.n):
                 if (problem.problem_id, sample) not in there:
                     rng = random.Random(self._place(problem.problem_id, sample, "mode"))
-                    yield Trajectory(shown, sample, self._mode(Case(shown, messages, rng)))
+                    own = [dict(message) for message in messages]
+                    yield Trajectory(shown, sample, self._mode(Case(shown, own, rng)))
 
     def _place(self, problem_id: str, *where: str | int) -> int:
         return derive_seed(self._config.seed, *self._task.seed_path, problem_id, *where)
@@ -132,8 +134,7 @@ class Shard:
     def _seed(self, problem_id: str, sample: int, turn: int) -> int:
         return self._place(problem_id, sample, turn) if turn else self._place(problem_id, sample)
 
-    def _count(self, trajectory: Trajectory, rows: list[dict[str, Any]]) -> None:
-        self._counts["turns/too_long"] += trajectory.too_long
+    def _count(self, rows: list[dict[str, Any]]) -> None:
         self._finished += 1
         self._fresh += sum(len(row["response_ids"]) for row in rows)
         rate = f"{self._fresh / (time.monotonic() - self._start):.0f} tokens/s"

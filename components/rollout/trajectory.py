@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import inspect
 import random
+import re
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -88,7 +89,7 @@ def load_mode(name: str, options: dict[str, Any]) -> Mode:
     """A mode of ours by its name, or a user's as `package.module:function`, with its options.
 
     Raises:
-        UserError: there is no such mode, or it has no such option.
+        UserError: there is no such mode, it has no such option, or one is missing.
     """
     if name not in _MODES and ":" not in name:
         raise UserError(f"rollout.mode={name}: neither one of {', '.join(_MODES)} nor package.module:function")
@@ -96,12 +97,23 @@ def load_mode(name: str, options: dict[str, Any]) -> Mode:
     if not inspect.isgeneratorfunction(function):
         raise UserError(f"rollout.mode={name}: not a generator function; it has to yield Ask, [Ask, ...] or RunTests")
     known = list(inspect.signature(function).parameters.values())[1:]
-    names = {parameter.name for parameter in known if parameter.kind is not parameter.VAR_KEYWORD}
-    for option in options.keys() - names:
+    named = [parameter for parameter in known if parameter.kind is not parameter.VAR_KEYWORD]
+    names = {parameter.name for parameter in named}
+    for option in sorted(options.keys() - names):
         if len(names) == len(known):
             listed = ", ".join(sorted(names)) or "none"
             raise UserError(f"rollout.mode_options.{option}: the mode {name} has no such option; it has {listed}")
+    for parameter in named:
+        if parameter.default is parameter.empty and parameter.name not in options:
+            raise UserError(f"rollout.mode_options: the mode {name} needs the option {parameter.name}")
     return lambda case: function(case, **options)
+
+
+def code_block(program: str | None) -> str:
+    """A program as a prompt shows it: fenced, by more marks than stand together in the program."""
+    marks = max(map(len, re.findall("`+", program or "")), default=0) + 1
+    fence = "`" * max(3, marks)
+    return f"{fence}python\n{program or '# no program was found'}\n{fence}"
 
 
 def public_part(problem: Problem) -> Problem:

@@ -46,6 +46,13 @@ def test_a_number_above_its_threshold(name: str, metric: str, value: float) -> N
     assert alarms([{metric: value}]) == {name}
 
 
+def test_with_a_stale_sampler_a_mismatch_is_not_blamed_on_the_engine() -> None:
+    apart = QUIET | {"sampling/mismatch_k3_kl": 0.02}
+    said = [find_alarms(apart | {"sampling/stale_share": share}, [], CONFIG)[1][0] for share in (0.0, 1.0)]
+    assert "rollout engine and trainer disagree; look" in said[0]
+    assert "staleness=1" in said[1]
+
+
 def test_entropy_is_compared_with_the_first_update_however_long_ago() -> None:
     slow = [{"actor/entropy": 0.9**number} for number in range(17)]
     assert alarms(slow) == {"alarm/entropy_collapse"}  # 0.9^16 = 0.185

@@ -57,6 +57,7 @@ class ScriptedEngine:
 
     script: Script
     continuous: bool = True
+    opening: str = ""
     seconds: float = 0.0
     """Per answer."""
     seen: list[Request] = field(default_factory=list)
@@ -71,9 +72,10 @@ class ScriptedEngine:
                 if time.monotonic() >= deadline:
                     return
                 self.seen.append(request)
-                text = self.script(request.messages)
-                ids = self.encode(text)
-                yield request, Completion(ids, [-1.0] * len(ids), "stop", text)
+                whole = self.encode(self.script(request.messages))
+                ids = whole[: sampling.max_new_tokens]
+                reason = "stop" if ids == whole else "length"
+                yield request, Completion(ids, [-1.0] * len(ids), reason, bytes(ids).decode(errors="replace"))
 
     def encode(self, text: str) -> list[int]:
         return list(text.encode())

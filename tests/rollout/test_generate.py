@@ -12,6 +12,7 @@ import pytest
 
 from components.core.errors import UserError
 from components.core.store import Pointer
+from components.policy_update.rollout_io import read_samples
 from components.rollout import generate, journal
 from components.rollout.engine import Completion, Engine, Request, Sampling
 from components.rollout.transformers_engine import TransformersEngine
@@ -102,6 +103,21 @@ def test_killed_in_the_middle_of_a_shard_the_rest_is_sampled_and_the_rows_are_th
     assert world.rollout() == pointer  # complete: nothing is sampled again
 
 
+def test_turns_that_there_was_no_room_for_are_counted_once_whether_killed_or_not(
+    configure: Configure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal, "_ROWS", 1)
+    overrides = ["rollout.mode=solver_judge", "rollout.mode_options={candidates: 2}", "rollout.chunk_prompts=3"]
+    world = World(configure(*overrides, "data.max_prompt_length=200", "context_length=240"))
+    with monkeypatch.context() as patch:
+        kill_after(patch, 8)
+        with pytest.raises(Killed):
+            world.rollout()
+    pointer = world.rollout()
+    assert {row["role"] for row in world.rows(pointer)} == {"solver"}
+    assert pointer.extra["metrics"]["turns/too_long"] == 2 * len(PROBLEMS)  # the judge of every sample
+
+
 def test_a_prompt_that_is_too_long_is_named_and_counted_and_the_others_are_answered(
     configure: Configure, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,6 +139,8 @@ def test_where_no_prompt_fits_the_step_ends_well_with_no_row(
     pointer = world.rollout()
     assert pointer.rows == 0
     assert pointer.extra["metrics"]["prompts/too_long"] == len(PROBLEMS)
+    with pytest.raises(UserError, match=r"no prompt fits\. Raise data\.max_prompt_length"):
+        read_samples([(world.store.fetch(pointer), world.store.fetch(pointer))])
 
 
 def scripted(monkeypatch: pytest.MonkeyPatch, engine: Engine) -> None:

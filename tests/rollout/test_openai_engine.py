@@ -152,6 +152,24 @@ def test_reasoning_that_a_server_takes_out_is_no_answer_but_is_kept(
     assert ask(engine_for(server, policy), "a")["a"].text == text
 
 
+@pytest.mark.parametrize(
+    ("content", "finish", "text"),
+    [
+        ("hm\n</think>\n\nyes", "stop", "<think>\nhm\n</think>\n\nyes"),
+        ("hm", "length", "<think>\nhm"),
+        ("yes", "stop", "yes"),  # of a server that took an empty thought out
+    ],
+)
+def test_reasoning_that_a_template_opens_and_a_server_leaves_in_is_no_answer(
+    server: Server, policy: Path, content: str, finish: str, text: str
+) -> None:
+    engine = engine_for(server, policy)
+    engine._tokenizer.chat_template += "{{ '<think>\\n' if add_generation_prompt }}"
+    server.message, server.choice = {"content": content, "reasoning": None}, {"finish_reason": finish}
+    assert ask(engine, "a")["a"].text == text
+    assert engine.opening == ""
+
+
 def test_an_answer_ends_where_its_code_does(server: Server, policy: Path) -> None:
     server.message = {"content": "```python\nx\n```\nand so on"}
     stop = Sampling(64, 1.0, 1.0, stop_at_code_end=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from components.rollout.trajectory import Ask, Case, Steps, Turn
+from components.rollout.trajectory import Ask, Case, Steps, Turn, code_block
 from sandbox.extract import answer_part, extract_code
 
 _SIDES = ("A", "B")
@@ -29,9 +29,9 @@ def debate(
     solved: list[Turn | None] = yield [Ask("solver", case.messages) for _ in _SIDES]
     if None in solved:
         return
-    programs = [extract_code(turn.text) or "# no program was found" for turn in solved if turn is not None]
+    programs = [extract_code(turn.text) for turn in solved if turn is not None]
     record = "\n\n".join(
-        f"Solution {side}:\n```python\n{program}\n```" for side, program in zip(_SIDES, programs, strict=True)
+        f"Solution {side}:\n{code_block(program)}" for side, program in zip(_SIDES, programs, strict=True)
     )
     arguments: list[Turn] = []
     for _ in range(rounds):

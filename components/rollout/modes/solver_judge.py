@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from components.rollout.trajectory import Ask, Case, Steps, Turn
+from components.rollout.trajectory import Ask, Case, Steps, Turn, code_block
 from sandbox.extract import answer_part, extract_code
 
 _CHOICE = re.compile(r"candidate\W{0,3}(\d+)", re.IGNORECASE)
@@ -39,8 +39,7 @@ def solver_judge(
 def judging(case: Case, answers: list[str], request: str) -> list[dict[str, str]]:
     """The judge's prompt: the problem and the candidates' programs, numbered from 1, then the request."""
     shown = "\n\n".join(
-        f"Candidate {number}:\n```python\n{extract_code(answer) or '# no program was found'}\n```"
-        for number, answer in enumerate(answers, start=1)
+        f"Candidate {number}:\n{code_block(extract_code(answer))}" for number, answer in enumerate(answers, start=1)
     )
     *before, problem = case.messages
     return [*before, {**problem, "content": f"{problem['content']}\n\n{shown}\n\n{request}"}]
@@ -49,4 +48,6 @@ def judging(case: Case, answers: list[str], request: str) -> list[dict[str, str]
 def choice(text: str, candidates: int) -> int | None:
     """The candidate that is named last, or None if that is none of them."""
     named = _CHOICE.findall(text)
-    return int(named[-1]) if named and 1 <= int(named[-1]) <= candidates else None
+    # A policy that has lost its way writes digits without end, of which Python refuses to make an integer.
+    digits = named[-1].lstrip("0") if named else ""
+    return int(digits) if 1 <= len(digits) <= len(str(candidates)) and int(digits) <= candidates else None
