@@ -12,9 +12,6 @@ from components.core.config import Config
 from pipelines.plan.architecture import Architecture
 from pipelines.plan.hardware import Assumptions, Gpu
 
-_MAX_SEQUENCES = 256
-"""vLLM's default max_num_seqs."""
-
 
 @dataclass(frozen=True)
 class Decoder:
@@ -38,6 +35,8 @@ class Decoder:
     """Computing one token of a prompt."""
     kv_tokens: int
     """Tokens that the cache holds."""
+    max_sequences: int = 256
+    """Answers that run at a time at most."""
 
     def seconds(self, lengths: NDArray[np.float64], prompt: int) -> float:
         """Time until the last answer is done.
@@ -56,7 +55,7 @@ class Decoder:
         while waiting or len(left):
             start: list[tuple[float, float]] = []
             used = float(held.sum())
-            while waiting and not full and len(left) + len(start) < _MAX_SEQUENCES:
+            while waiting and not full and len(left) + len(start) < self.max_sequences:
                 if used + waiting[0][1] > self.kv_tokens and (len(left) or start):
                     break
                 start.append(waiting.popleft())
@@ -95,4 +94,6 @@ def make_decoder(config: Config, arch: Architecture, gpu: Gpu, assume: Assumptio
         answer_s=flops / rate,
         prefill_token_s=flops / rate,
         kv_tokens=kv_tokens,
+        # vLLM's default max_num_seqs: get_batch_defaults of vllm/engine/arg_utils.py, 0.32.
+        max_sequences=1024 if gpu.memory_gb >= 75 and not gpu.name.startswith("A100") else 256,
     )

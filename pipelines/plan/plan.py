@@ -99,9 +99,16 @@ def run_plan(values: dict[str, Any], config: Config, cluster: Cluster) -> dict[s
         gpus_per_node=cluster.assume.gpus_per_node,
     )
     hours, held = schedule.makespan / 3600, schedule.gpu_seconds / 3600
+    update, iterations = config.policy_update, sum(stage.iterations for stage in config.stages)
+    steps = iterations * update.ppo_epochs * config.batch_size // update.ppo_mini_batch_size
+    trained = max(schedule.end[task.number] for task in tasks if task.kind == "policy-update")
     return {
         "shards": config.rollout.shards,
         "staleness": config.staleness,
+        "iterations": iterations,
+        "optimizer_steps": min(steps, config.max_steps or steps),
+        "evaluations": len(config.stages) + 1,
+        "evaluation_s": schedule.makespan - trained,
         "pods": len(tasks),
         "hours": hours,
         "gpu_hours_reserved": cluster.gpus * hours,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import statistics
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +14,9 @@ from pipelines.plan.timing import Timing
 def stage_times(
     number: int, timing: Timing, tasks: Sequence[Task], parts: Sequence[dict[str, float]], schedule: Schedule
 ) -> dict[str, Any]:
-    """Medians over a stage's iterations, in seconds.
+    """Seconds of a stage: medians over its iterations, but of an iteration as a whole the mean.
+
+    With staleness two updates may come right after each other, and then none for a while.
 
     Args:
         number: of the stage, from 1.
@@ -32,9 +33,13 @@ def stage_times(
     def median(chosen: Sequence[Task], part: str) -> float:
         return statistics.median(parts[task.number][part] for task in chosen)
 
-    ends = [schedule.end[task.number] for task in updates]
-    begin = min(schedule.start[task.number] for task in rollouts)
-    between = [later - earlier for earlier, later in itertools.pairwise(ends)] or [ends[0] - begin]
+    before = [
+        schedule.end[task.number]
+        for task in tasks
+        if task.kind == "policy-update" and task.values["stage"] == number - 1
+    ]
+    begin = max(before) if before else min(schedule.start[task.number] for task in rollouts)
+    end = max(schedule.end[task.number] for task in updates)
     slowest = [
         max(
             parts[task.number]["generate"]
@@ -48,7 +53,7 @@ def stage_times(
     return {
         "name": stage.name,
         "iterations": stage.iterations,
-        "iteration_s": statistics.median(between),
+        "iteration_s": (end - begin) / len(updates),
         "rollout_s": {
             "pod start": median(rollouts, "pod start"),
             "load": median(rollouts, "load"),

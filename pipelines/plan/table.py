@@ -18,8 +18,11 @@ def render(plan: dict[str, Any]) -> str:
         "",
         _iterations(run),
         "",
-        f"the run: {run['hours']:.1f} h, {run['pods']} pods; {run['gpu_hours_reserved']:.0f} GPU hours reserved "
-        f"({run['usd_reserved']:,.0f} USD), {run['gpu_hours_held']:.0f} held by pods ({run['usd_held']:,.0f} USD)",
+        f"the run: {run['iterations']} iterations, {run['optimizer_steps']} optimizer steps, {run['hours']:.1f} h, "
+        f"{run['pods']} pods",
+        f"{run['evaluations']} evaluations, the last of which takes {run['evaluation_s'] / 3600:.1f} h",
+        f"{run['gpu_hours_reserved']:.0f} GPU hours reserved ({run['usd_reserved']:,.0f} USD), "
+        f"{run['gpu_hours_held']:.0f} held by pods ({run['usd_held']:,.0f} USD)",
         "",
         _alternatives(plan),
         "",
@@ -75,7 +78,7 @@ def _memory(memory: dict[str, Any]) -> list[str]:
 def _iterations(run: dict[str, Any]) -> str:
     rows = []
     for stage in run["stages"]:
-        rows.append([stage["name"], "iteration", f"{stage['iteration_s']:.0f}"])
+        rows.append([stage["name"], "iteration, mean, waits included", f"{stage['iteration_s']:.0f}"])
         for step in ("rollout_s", "reward_s", "update_s"):
             rows += [["", f"{step.removesuffix('_s')}: {part}", f"{time:.0f}"] for part, time in stage[step].items()]
         rows.append(["", "mean answer, tokens", f"{stage['mean_response_tokens']:,.0f}"])

@@ -82,6 +82,11 @@ def test_a_published_step_takes_about_its_published_time(capsys: pytest.CaptureF
     assert plan["run"]["usd_reserved"] == pytest.approx(32 * plan["run"]["hours"] * 2.5)
     assert [one["shards"] for one in plan["alternatives"]] == [4, 4, 8, 8, 16, 16]
     assert plan["warnings"] == [] or "would take" in plan["warnings"][0]
+    for one in plan["alternatives"]:
+        assert one["optimizer_steps"] == 2 * one["iterations"] == 4
+        # An hour of data preparation, the iterations, the last evaluation; the first one may delay the iterations.
+        told = 3600 + 2 * one["stages"][0]["iteration_s"] + one["evaluation_s"]
+        assert 0.75 < told / (3600 * one["hours"]) <= 1
 
 
 def test_the_plan_is_a_table_that_says_what_does_not_fit(capsys: pytest.CaptureFixture[str]) -> None:
