@@ -50,6 +50,8 @@ def run_local(values: dict[str, Any], config: Config, runner: str) -> None:
         print("this run is complete already; nothing to do. Change seed= or any other key for another run.")
         print_summary(config, store)
         return
+    if config.staleness:
+        print("staleness=1: only a cluster overlaps generation and update; here they take turns all the same")
     from kfp import components as kfp_components
     from kfp import local
 

@@ -49,10 +49,24 @@ def test_with_staleness_a_rollout_waits_for_the_update_before_the_last_and_no_lo
     for number, (update, loop) in enumerate(zip(updates, loops, strict=True)):
         assert {name for name in updates if name in before(tasks, loop)} == set(updates[: max(0, number - 1)])
         assert {loop, *updates[:number]} <= before(tasks, update)
-        # Within a shard the reward waits for its own rollout alone.
-        inner = document["components"][tasks[loop]["componentRef"]["name"]]["dag"]["tasks"]
-        assert {name.rsplit("-", 1)[0] if name[-1].isdigit() else name for name in inner} == {"rollout", "reward"}
-        assert all(len(before(inner, name)) == name.startswith("reward") for name in inner)
+
+
+@pytest.mark.parametrize("staleness", [0, 1])
+def test_a_shards_reward_waits_for_its_own_rollout_alone(staleness: int, tmp_path: Path) -> None:
+    values, config = load_profile("demo", [f"staleness={staleness}"])
+    compile_profile(values, config, tmp_path / "p.yaml")
+    document = next(yaml.safe_load_all((tmp_path / "p.yaml").read_text()))
+    graphs = [part["dag"]["tasks"] for part in [document["root"], *document["components"].values()] if "dag" in part]
+    loops = [task for tasks in graphs for task in tasks.values() if "parameterIterator" in task]
+    assert loops
+    for loop in loops:
+        assert loop.get("iteratorPolicy", {}).get("parallelismLimit", 0) == 0
+        inner = document["components"][loop["componentRef"]["name"]]["dag"]["tasks"]
+        (rollout,) = (name for name in inner if name.startswith("rollout"))
+        (reward,) = (name for name in inner if name.startswith("reward"))
+        assert len(inner) == 2
+        assert before(inner, rollout) == set()
+        assert before(inner, reward) == {rollout}
 
 
 def test_without_staleness_a_rollout_waits_for_the_update_before_it(tmp_path: Path) -> None:
