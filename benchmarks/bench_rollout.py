@@ -1,10 +1,18 @@
-"""Tokens a second of the rollout step, against the bare engine that is called directly with the same requests.
+"""Tokens a second of the rollout step, against the bare engine on the same prompts.
 
-    python benchmarks/bench_rollout.py [--engines transformers vllm] [--rounds N] [--policy random:4x256]
+    python -m benchmarks.bench_rollout [--engines transformers vllm] [--rounds N] [--policy random:4x256]
 
-The step does what it does in a run: prompts, seeds, modes, decoded texts, rows written to a store as they are finished,
-the shard's file. Both sides use one loaded engine and are taken in turns, so that a busy machine slows both alike; the
-result is the median of the rounds' ratios. Writes `rollout.json` and `rollout.md` beside this file.
+The step does what it does in a run: prompts, seeds, modes, log-probs, decoded texts, rows written to a store as they
+are finished, the shard's file; loading the engine and the step's end, seconds whatever it samples, are left out. Of the
+bare engine there are two:
+
+- the same requests given to it at once, with the same seeds, so that it makes the same tokens. What is missing to 1 is
+  what the step adds.
+- `generate()` of vLLM, or of transformers, as one calls it who wants the answers only: n samples a prompt, no seed a
+  sample, no log-probs. What is missing to 1 is in addition what it costs that a run can be repeated and trained on.
+
+All use one loaded model and are taken in turns, so that a busy machine slows them alike; the result is the median of
+the rounds' ratios. Writes `rollout.json` and `rollout.md` beside this file.
 """
 
 from __future__ import annotations
@@ -87,7 +95,7 @@ def step(config: Any, engine: Any, iteration: int, store: str) -> tuple[int, flo
         engine.stream = whole
 
 
-def bare(engine: Any, requests: list[Any], config: Any) -> tuple[int, float]:
+def same_requests(engine: Any, requests: list[Any], config: Any) -> tuple[int, float]:
     """The same requests given to the engine at once: tokens, seconds. For vLLM that is its own `LLM.generate`."""
     from components.rollout.task import training_task
 
@@ -107,30 +115,75 @@ def bare(engine: Any, requests: list[Any], config: Any) -> tuple[int, float]:
     return tokens, time.monotonic() - start
 
 
+def generate(engine: Any, requests: list[Any], config: Any) -> tuple[int, float]:
+    """The library's own `generate()` on the same prompts, n samples each: tokens, seconds."""
+    prompts = list({tuple(request.prompt_ids): None for request in requests})
+    settings = {"temperature": config.rollout.temperature, "top_p": 1.0}
+    start = time.monotonic()
+    if config.rollout.engine == "vllm":
+        from vllm import SamplingParams
+        from vllm.sampling_params import RequestOutputKind
+
+        parameters = SamplingParams(
+            n=SAMPLES, max_tokens=TOKENS, output_kind=RequestOutputKind.FINAL_ONLY, detokenize=False, **settings
+        )
+        inputs = [{"prompt_token_ids": list(ids)} for ids in prompts]
+        outputs = engine._llm.generate(inputs, parameters, use_tqdm=False)
+        tokens = sum(len(answer.token_ids) for output in outputs for answer in output.outputs)
+        return tokens, time.monotonic() - start
+    import torch
+
+    width, end = max(map(len, prompts)), min(engine._eos)
+    answers_BT = engine._model.generate(
+        torch.tensor([[end] * (width - len(ids)) + list(ids) for ids in prompts]),
+        attention_mask=torch.tensor([[0] * (width - len(ids)) + [1] * len(ids) for ids in prompts]),
+        do_sample=True,
+        top_k=0,
+        num_return_sequences=SAMPLES,
+        max_new_tokens=TOKENS,
+        pad_token_id=end,
+        **settings,
+    )[:, width:]
+    ended_BT = (answers_BT == end).cumsum(dim=1)
+    tokens = int((ended_BT - (answers_BT == end).long() == 0).sum())  # up to the first end, which is one of them
+    return tokens, time.monotonic() - start
+
+
+PEERS = {"same_requests": same_requests, "generate": generate}
+
+
 def compare(name: str, policy: str, rounds: int) -> dict[str, Any]:
-    """The two sides in turns."""
-    ratios, speeds = [], []
+    """The step and its peers in turns."""
+    speeds: dict[str, list[float]] = {one: [] for one in ("step", *PEERS)}
     with tempfile.TemporaryDirectory() as store:
         config, engine = load(name, policy, store)
-        _, _, requests = step(config, engine, 0, store)  # warms up, and says what the step asks for
-        bare(engine, requests, config)
-        for number in range(1, rounds + 1):
+
+        def fresh() -> None:
             if name == "vllm":
                 engine._llm.reset_prefix_cache()
-            ours, our_s, requests = step(config, engine, number, store)
-            if name == "vllm":
-                engine._llm.reset_prefix_cache()
-            theirs, their_s = bare(engine, requests, config)
-            if ours != theirs:
-                raise SystemExit(f"{name}: the step wrote {ours} tokens, the bare engine {theirs}: not the same work")
-            ratios.append((ours / our_s) / (theirs / their_s))
-            speeds.append((ours / our_s, theirs / their_s))
-            print(f"{name} round {number}: step {ours / our_s:.0f}, bare {theirs / their_s:.0f} tokens/s", flush=True)
+
+        for number in range(rounds + 1):  # the first one warms up
+            fresh()
+            ours, seconds, requests = step(config, engine, number, store)
+            found = {"step": ours / seconds}
+            for peer, run in PEERS.items():
+                fresh()
+                tokens, seconds = run(engine, requests, config)
+                if peer == "same_requests" and tokens != ours:
+                    raise SystemExit(
+                        f"{name}: the step wrote {ours} tokens, the bare engine {tokens}: not the same work"
+                    )
+                found[peer] = tokens / seconds
+            if number:
+                for side, speed in found.items():
+                    speeds[side].append(speed)
+                shown = ", ".join(f"{side} {speed:.0f}" for side, speed in found.items())
+                print(f"{name} round {number}, tokens/s: {shown}", flush=True)
+    ratios = {peer: [a / b for a, b in zip(speeds["step"], speeds[peer], strict=True)] for peer in PEERS}
     return {
-        "step_tokens_per_s": round(statistics.median(ours for ours, _ in speeds)),
-        "bare_tokens_per_s": round(statistics.median(theirs for _, theirs in speeds)),
-        "ratio": round(statistics.median(ratios), 3),
-        "ratios": [round(ratio, 3) for ratio in ratios],
+        "tokens_per_s": {side: round(statistics.median(values)) for side, values in speeds.items()},
+        "ratio": {peer: round(statistics.median(values), 3) for peer, values in ratios.items()},
+        "ratios": {peer: [round(value, 3) for value in values] for peer, values in ratios.items()},
     }
 
 
@@ -158,13 +211,13 @@ def main() -> None:
         f"{PROBLEMS} problems × {SAMPLES} samples of at most {TOKENS} tokens, policy {options.policy}, "
         f"{options.rounds} rounds in turns; {machine}.",
         "",
-        "| engine | the step, tokens/s | the bare engine, tokens/s | ratio (median of the rounds) |",
-        "|---|---|---|---|",
+        "| engine | tokens/s: the step | the engine, same requests | its `generate()` | step / same requests "
+        "| step / `generate()` |",
+        "|---|---|---|---|---|---|",
     ]
-    lines += [
-        f"| {name} | {one['step_tokens_per_s']} | {one['bare_tokens_per_s']} | {one['ratio']:.3f} |"
-        for name, one in results.items()
-    ]
+    for name, one in results.items():
+        speeds = [f"{one['tokens_per_s'][side]:,}" for side in ("step", *PEERS)]
+        lines.append(f"| {' | '.join([name, *speeds, *(format(one['ratio'][peer], '.3f') for peer in PEERS)])} |")
     (HERE / "rollout.md").write_text("\n".join(lines) + "\n")
     print("\n".join(lines))
 
