@@ -23,7 +23,7 @@ class Job:
     """Holds `hf/`."""
     policy_version: str
     optimizer: str | None
-    """Holds `zero/` of as many ranks; None starts with fresh optimizer state."""
+    """Holds `zero/`; None starts with fresh optimizer state."""
     shards: list[tuple[str, str]]
     """A rollout folder and its reward folder, each."""
     output: str
@@ -31,7 +31,7 @@ class Job:
     reference: str | None = None
     """Holds `hf/` of the run's initial policy, if the update compares with it."""
     critic: str | None = None
-    """Holds `hf/`, and `zero/` of as many ranks if that can be used; None starts a value model from the policy."""
+    """Holds `hf/`, and `zero/` if that can be used; None starts a value model from the policy."""
     history: list[dict[str, float]] = field(default_factory=list)
     """A few numbers of earlier updates; see alarms.py."""
     nan_steps: dict[str, int] = field(default_factory=dict)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import LlamaConfig, LlamaForCausalLM, LlamaForTokenClassification
 
 from components.core.config import Config, parse_config
 from components.core.paths import iteration_path
@@ -201,6 +201,10 @@ class World:
             iteration=iteration,
             output=str(self.folder / f"policy-{iteration}.json"),
         )
+
+    def critic(self, pointer: Pointer) -> dict[str, torch.Tensor]:
+        model = LlamaForTokenClassification.from_pretrained(self.store.fetch(Pointer(**pointer.extra["critic"])) / "hf")
+        return {name: parameter.detach() for name, parameter in model.named_parameters()}
 
     def weights(self, pointer: Pointer) -> dict[str, torch.Tensor]:
         model = LlamaForCausalLM.from_pretrained(self.store.fetch(pointer) / "hf")

@@ -26,14 +26,6 @@ def metrics(pointer: Pointer) -> dict[str, float]:
     return values
 
 
-def critic(world: World, pointer: Pointer) -> dict[str, Tensor]:
-    from transformers import LlamaForTokenClassification
-
-    folder = world.store.fetch(Pointer(**pointer.extra["critic"])) / "hf"
-    model = LlamaForTokenClassification.from_pretrained(folder)
-    return {name: parameter.detach() for name, parameter in model.named_parameters()}
-
-
 def token_logps(model: Any, sample: Sample) -> tuple[Tensor, Tensor]:
     """Log-probs and entropies of a sample's response by the plain model."""
     logits_TV = model(torch.tensor([sample.prompt_ids + sample.response_ids])).logits[0]
@@ -129,7 +121,7 @@ def test_the_value_model_learns_the_returns_and_goes_on(world: World) -> None:
     assert values[-1]["critic/vf_loss"] < 0.7 * values[0]["critic/vf_loss"]
     assert values[-1]["critic/vf_explained_var"] > values[0]["critic/vf_explained_var"]
     assert all(point["critic/grad_norm"] > 0 for _, point in world.curves.points)
-    first, last = critic(world, pointers[-2]), critic(world, pointers[-1])
+    first, last = world.critic(pointers[-2]), world.critic(pointers[-1])
     assert any(not torch.equal(first[name], last[name]) for name in last)
     kept = [world.store.complete(world.store.rel(pointer.extra["critic"]["uri"])) is not None for pointer in pointers]
     assert kept == [False, False, False, True, True]
@@ -152,18 +144,18 @@ def test_going_on_with_the_value_model_equals_never_having_stopped(world: World)
     config = world.config(**GAE)
     first = world.update(config, samples)
     through = world.update(config, later, policy=first, iteration=1)
-    expected = world.weights(through), critic(world, through)
+    expected = world.weights(through), world.critic(through)
     # The same again, as after a kill that left nothing of the second update.
     for kind in ("policy", "optimizer", "critic"):
         world.store.delete(f"runs/run/stage-1/iter-01/{kind}")
     again = world.update(config, later, policy=Pointer.read(world.folder / "policy-0.json"), iteration=1)
-    for have, want in zip((world.weights(again), critic(world, again)), expected, strict=True):
+    for have, want in zip((world.weights(again), world.critic(again)), expected, strict=True):
         assert all(torch.equal(tensor, want[name]) for name, tensor in have.items())
     # Without the moments of the first it would be another value model.
     world.store.delete("runs/run/stage-1/iter-01/policy")
     world.store.delete(f"{world.store.rel(first.extra['critic']['uri'])}")
     fresh = world.update(config, later, policy=first, iteration=1)
-    assert any(not torch.equal(tensor, expected[1][name]) for name, tensor in critic(world, fresh).items())
+    assert any(not torch.equal(tensor, expected[1][name]) for name, tensor in world.critic(fresh).items())
 
 
 def test_in_the_warm_up_only_the_value_model_learns(world: World) -> None:
@@ -171,7 +163,7 @@ def test_in_the_warm_up_only_the_value_model_learns(world: World) -> None:
     before = world.weights(world.base)
     first = world.update(config, make_samples())
     assert all(torch.equal(tensor, before[name]) for name, tensor in world.weights(first).items())
-    assert critic(world, first)["score.weight"].abs().max() > 0
+    assert world.critic(first)["score.weight"].abs().max() > 0
     second = world.update(config, make_samples(seed=1), policy=first, iteration=1)
     assert metrics(second)["actor/skipped"] == 0
 

@@ -22,6 +22,7 @@ from components.core.config import Config
 from components.core.errors import UserError
 from components.core.seeds import derive_seed
 from components.core.store import Pointer
+from components.policy_update import checkpoint
 from components.policy_update import train as train_module
 from components.policy_update import update as update_module
 from components.policy_update.batching import mini_batches
@@ -312,6 +313,17 @@ def test_old_optimizer_states_go_once_newer_ones_are_complete(world: World) -> N
     kept = [world.store.complete(world.store.rel(p.extra["optimizer"]["uri"])) is not None for p in policies]
     assert kept == [False, False, True, True]
     assert all(world.store.fetch(policy) for policy in policies)
+
+
+def test_state_of_a_policy_that_never_took_a_step_can_be_converted_for_other_ranks(
+    world: World, tmp_path: Path
+) -> None:
+    pointer = world.update(world.config(), [replace(sample, finish_reason="length") for sample in make_samples()])
+    state = world.store.fetch(Pointer(**pointer.extra["optimizer"])) / "zero" / "state"
+    checkpoint._to_universal(state, tmp_path / "universal")
+    moments = [torch.load(path) for path in (tmp_path / "universal").rglob("exp_avg.pt")]
+    assert len(moments) == len(world.weights(pointer))
+    assert not any(moment.any() for moment in moments)
 
 
 def test_state_of_other_trained_weights_is_left_and_the_step_says_so(
