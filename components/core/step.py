@@ -148,11 +148,15 @@ class Step:
 
 
 def publish(pointer: Pointer, metrics: Any) -> None:
-    """Copy a step's numbers to a KFP `Metrics` artifact, and to its file, which caching needs to exist."""
-    import json
+    """Copy a step's numbers to a KFP `Metrics` artifact, and to its file, which caching needs to exist.
 
-    values = pointer.extra.get("metrics", {})
+    Infinite ones and NaN are left out: KFP's launcher reads strict JSON, which has no word for them.
+    """
+    import json
+    import math
+
+    values = {name: value for name, value in pointer.extra.get("metrics", {}).items() if math.isfinite(value)}
     for name, value in values.items():
         metrics.log_metric(name, value)
     Path(metrics.path).parent.mkdir(parents=True, exist_ok=True)
-    Path(metrics.path).write_text(json.dumps(values))
+    Path(metrics.path).write_text(json.dumps(values, allow_nan=False))

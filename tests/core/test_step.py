@@ -1,11 +1,14 @@
+import json
+import math
 from pathlib import Path
 
 import pytest
+from kfp.dsl import Metrics
 from mlflow.tracking import MlflowClient
 
 from components.core.config import Config
 from components.core.errors import UserError
-from components.core.step import Step
+from components.core.step import Step, publish
 from components.core.store import Pointer
 from pipelines.compile import load_profile
 
@@ -64,3 +67,10 @@ def test_a_full_disk_is_named_and_what_was_finished_stays(config: Config, tmp_pa
     assert one.store.read_bytes(f"{one.where}/_KEY") == one.key.encode()
     assert one.store.complete(one.where) is None
     assert "part" in one.store.list(one.where)
+
+
+def test_what_kfp_is_told_is_strict_json(tmp_path: Path) -> None:
+    told = Metrics(uri=str(tmp_path / "metrics"))
+    values = {"a": 1.5, "norm": math.inf, "loss": math.nan}
+    publish(Pointer("u", "s", 0, "policy", "policy_update", 1, {"metrics": values}), told)
+    assert json.loads((tmp_path / "metrics").read_text()) == told.metadata == {"a": 1.5}
