@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import io
 import logging
@@ -83,10 +84,11 @@ def _checked(application: Callable[..., Iterable[bytes]]) -> Callable[..., Itera
             "HTTP_CONTENT_MD5": base64.b64encode(hashlib.md5(body).digest()).decode(),
         }
         wrong = [name for name, digest in digests.items() if environ.get(name, digest) != digest]
-        if len(body) < length or wrong:
-            start_response("400 Bad Request", [("Content-Type", "application/xml")])
-            return [b"<Error><Code>BadDigest</Code><Message>" + ", ".join(wrong).encode() + b"</Message></Error>"]
-        return application({**environ, "wsgi.input": io.BytesIO(body)}, start_response)
+        if len(body) == length and not wrong:
+            with contextlib.suppress(IndexError):  # moto falls over a head that was cut off
+                return application({**environ, "wsgi.input": io.BytesIO(body)}, start_response)
+        start_response("400 Bad Request", [("Content-Type", "application/xml")])
+        return [b"<Error><Code>BadDigest</Code><Message>" + ", ".join(wrong).encode() + b"</Message></Error>"]
 
     return checking
 
