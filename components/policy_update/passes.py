@@ -9,9 +9,10 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from components.policy_update.batching import MicroBatch, collate, make_rows, plan
+from components.policy_update.batching import MicroBatch, collate
 from components.policy_update.parallel import gather_objects, layout
 from components.policy_update.rollout_io import Sample
+from components.policy_update.rows import make_rows, plan
 
 
 class Passes:

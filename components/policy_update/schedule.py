@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from components.core.seeds import derive_seed
 from components.core.update_config import PolicyUpdateConfig
 from components.policy_update.advantages import group_members
-from components.policy_update.batching import mini_batches
 from components.policy_update.job import Job
 from components.policy_update.losses import token_weights
 from components.policy_update.rollout_io import Sample
@@ -82,6 +81,23 @@ def keeps_advantage(sample: Sample, config: PolicyUpdateConfig) -> bool:
     """False for what DeepCoder's own rule silences: an answer that was cut off and earned nothing."""
     silenced = config.mask_truncated_samples and config.mask_truncated_rule == "advantage"
     return not (silenced and sample.truncated and sample.reward is not None and sample.reward <= 0)
+
+
+def mini_batches(samples: Sequence[Sample], size: int, seed: int) -> list[list[int]]:
+    """Shuffle the problems and deal them out, `size` at a time; a problem's samples stay together.
+
+    Returns:
+        Indices of samples, a list a mini-batch. The last one may hold fewer problems.
+    """
+    members: dict[str, list[int]] = {}
+    for index, sample in enumerate(samples):
+        members.setdefault(sample.problem_id, []).append(index)
+    problems = sorted(members)
+    random.Random(seed).shuffle(problems)
+    return [
+        [index for problem in problems[start : start + size] for index in members[problem]]
+        for start in range(0, len(problems), size)
+    ]
 
 
 def make_schedule(job: Job, samples: Sequence[Sample]) -> list[MiniBatch]:

@@ -6,7 +6,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from components.policy_update.batching import Row, collate, make_rows, mini_batches, plan
+from components.policy_update.batching import collate
+from components.policy_update.rows import Row, make_rows, plan
+from components.policy_update.schedule import mini_batches
 from tests.policy_update.helpers import make_samples
 
 

@@ -8,10 +8,11 @@ from torch import Tensor
 from transformers import AttentionInterface, LlamaForCausalLM
 
 from components.policy_update import logprob
-from components.policy_update.batching import MicroBatch, collate, make_rows
+from components.policy_update.batching import MicroBatch, collate
 from components.policy_update.logprob import LogprobHead, PolicyLogprobs
 from components.policy_update.packing import SDPA, Packing, packed_flash, register
 from components.policy_update.rollout_io import Sample
+from components.policy_update.rows import make_rows
 from tests.policy_update.helpers import make_samples, tiny_model
 
 

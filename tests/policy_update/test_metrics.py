@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from components.core.errors import UserError
-from components.policy_update.engine import freeze
 from components.policy_update.flops import training_flops
 from components.policy_update.job import Job
 from components.policy_update.launch import _killed
@@ -22,6 +21,7 @@ from components.policy_update.metrics import (
     staleness_metrics,
     with_sample_size,
 )
+from components.policy_update.models import freeze
 from tests.policy_update.helpers import make_config, make_samples, tiny_model
 
 

@@ -25,8 +25,8 @@ from components.core.store import Pointer
 from components.policy_update import checkpoint
 from components.policy_update import train as train_module
 from components.policy_update import update as update_module
-from components.policy_update.batching import mini_batches
 from components.policy_update.rollout_io import Sample
+from components.policy_update.schedule import mini_batches
 from tests.policy_update.helpers import World, make_samples, save_policy, tiny_model
 
 

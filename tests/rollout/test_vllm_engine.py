@@ -10,11 +10,12 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from components.policy_update.batching import collate, make_rows
+from components.policy_update.batching import collate
 from components.policy_update.kl import mismatch_k3
 from components.policy_update.logprob import PolicyLogprobs
 from components.policy_update.packing import register
 from components.policy_update.rollout_io import Sample
+from components.policy_update.rows import make_rows
 from components.rollout.engine import Completion, Engine, Request, Sampling, generate, load_engine
 from pipelines.compile import load_profile
 
