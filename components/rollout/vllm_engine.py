@@ -87,9 +87,10 @@ class VllmEngine(Chat):
 
     def _completion(self, output: Any, sampling: Sampling) -> Completion:
         ids = list(output.token_ids)
-        logprobs = [entry[token].logprob for entry, token in zip(output.logprobs, ids, strict=True)]
+        flat = output.logprobs
+        logprobs = [flat.logprobs[first] for first in flat.start_indices]  # a token's own comes before the likeliest
         reason = "stop" if output.finish_reason == "stop" else "length"
-        return cut_at_code_end(Completion(ids, logprobs, reason, output.text), sampling, self.decode)
+        return cut_at_code_end(Completion(ids, logprobs, reason, self.decode(ids)), sampling, self.decode)
 
 
 def sampling_params(request: Request, sampling: Sampling) -> Any:
@@ -104,6 +105,9 @@ def sampling_params(request: Request, sampling: Sampling) -> Any:
         top_p=sampling.top_p,
         max_tokens=sampling.max_new_tokens,
         logprobs=0,
-        # What is on the way is looked at only where an answer may end at its code.
+        flat_logprobs=True,  # lists of numbers, not a dictionary and an object a token
+        # What is on the way is looked at only where an answer may end at its code. Elsewhere the text is made once, at
+        # the end: vLLM makes each token's, and each log-prob's, which takes a fifth of a small model's time.
         output_kind=RequestOutputKind.CUMULATIVE if sampling.stop_at_code_end else RequestOutputKind.FINAL_ONLY,
+        detokenize=sampling.stop_at_code_end,
     )
