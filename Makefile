@@ -72,7 +72,7 @@ bench: bench-sandbox bench-data bench-rollout bench-update ## every benchmark th
 bench-sandbox: install ## CPU time a test, against a cold interpreter and (OFFICIAL=checkout) LiveCodeBench's harness
 	$(BIN)/python benchmarks/bench_sandbox.py $(if $(OFFICIAL),--official $(OFFICIAL))
 
-bench-rollout: install ## tokens/s of the rollout step against the bare engine (with vLLM where it is installed)
+bench-rollout: install ## tokens/s of the rollout step against the bare engine, vLLM too where it is installed (5 min)
 	$(BIN)/python -m benchmarks.bench_rollout
 
 bench-data: install ## data preparation against plain json, and its memory at 1, 4 and 16 times the rows

@@ -11,8 +11,10 @@ bare engine there are two:
 - `generate()` of vLLM, or of transformers, as one calls it who wants the answers only: n samples a prompt, no seed a
   sample, no log-probs. What is missing to 1 is in addition what it costs that a run can be repeated and trained on.
 
-All use one loaded model and are taken in turns, so that a busy machine slows them alike; the result is the median of
-the rounds' ratios. Writes `rollout.json` and `rollout.md` beside this file.
+All use one loaded model and one thread and are taken in turns, each first in one round of three, so that a busy
+machine slows them alike and none always has what the one before it left warm. The result is the median of the rounds'
+ratios, by the clock and by the process's CPU time, which others on the machine disturb less.
+Writes `rollout.json` and `rollout.md` beside this file.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-PROBLEMS, SAMPLES, TOKENS = 16, 8, 96
+PROBLEMS, SAMPLES, TOKENS = 16, 8, 64
 
 
 def load(engine: str, policy: str, store: str) -> Any:
@@ -70,8 +72,8 @@ def problems() -> list[Any]:
     ]
 
 
-def step(config: Any, engine: Any, iteration: int, store: str) -> tuple[int, float, list[Any]]:
-    """One shard by the rollout step: tokens, seconds, and the requests that it made."""
+def step(config: Any, engine: Any, number: int, store: str) -> tuple[int, list[Any]]:
+    """One shard by the rollout step, the same one in a folder of its own: tokens, and the requests that it made."""
     from components.core.step import Step
     from components.rollout.shard import Shard
     from components.rollout.task import training_task
@@ -83,24 +85,22 @@ def step(config: Any, engine: Any, iteration: int, store: str) -> tuple[int, flo
         made.extend(queue)
         return whole(queue, *arguments)
 
-    task = training_task(config, 1, iteration)
-    one = Step(config, "rollout", f"bench/iter-{iteration}", settings=[], inputs={}, output=f"{store}/out")
+    task = training_task(config, 1, 0)
+    one = Step(config, "rollout", f"bench/{number}", settings=[], inputs={}, output=f"{store}/out")
     engine.stream = listening
     try:
-        start = time.monotonic()
         with Shard(one, engine, task, "bench") as shard:
             totals = shard.sample(shard.fitting(problems()))
-        return int(totals["rollout/tokens"]), time.monotonic() - start, made
+        return int(totals["rollout/tokens"]), made
     finally:
         engine.stream = whole
 
 
-def same_requests(engine: Any, requests: list[Any], config: Any) -> tuple[int, float]:
-    """The same requests given to the engine at once: tokens, seconds. For vLLM that is its own `LLM.generate`."""
+def same_requests(engine: Any, requests: list[Any], config: Any) -> int:
+    """The tokens of the same requests given to the engine at once. For vLLM that is its own `LLM.generate`."""
     from components.rollout.task import training_task
 
     sampling = training_task(config, 1, 0).sampling
-    start = time.monotonic()
     if config.rollout.engine == "vllm":
         from components.rollout.vllm_engine import sampling_params
 
@@ -109,17 +109,14 @@ def same_requests(engine: Any, requests: list[Any], config: Any) -> tuple[int, f
             [sampling_params(request, sampling) for request in requests],
             use_tqdm=False,
         )
-        tokens = sum(len(output.outputs[0].token_ids) for output in outputs)
-    else:
-        tokens = sum(len(completion.token_ids) for _, completion in engine.stream(deque(requests), sampling))
-    return tokens, time.monotonic() - start
+        return sum(len(output.outputs[0].token_ids) for output in outputs)
+    return sum(len(completion.token_ids) for _, completion in engine.stream(deque(requests), sampling))
 
 
-def generate(engine: Any, requests: list[Any], config: Any) -> tuple[int, float]:
-    """The library's own `generate()` on the same prompts, n samples each: tokens, seconds."""
+def generate(engine: Any, requests: list[Any], config: Any) -> int:
+    """The tokens of the library's own `generate()` on the same prompts, n samples each."""
     prompts = list({tuple(request.prompt_ids): None for request in requests})
     settings = {"temperature": config.rollout.temperature, "top_p": 1.0}
-    start = time.monotonic()
     if config.rollout.engine == "vllm":
         from vllm import SamplingParams
         from vllm.sampling_params import RequestOutputKind
@@ -129,8 +126,7 @@ def generate(engine: Any, requests: list[Any], config: Any) -> tuple[int, float]
         )
         inputs = [{"prompt_token_ids": list(ids)} for ids in prompts]
         outputs = engine._llm.generate(inputs, parameters, use_tqdm=False)
-        tokens = sum(len(answer.token_ids) for output in outputs for answer in output.outputs)
-        return tokens, time.monotonic() - start
+        return sum(len(answer.token_ids) for output in outputs for answer in output.outputs)
     import torch
 
     width, end = max(map(len, prompts)), min(engine._eos)
@@ -145,45 +141,51 @@ def generate(engine: Any, requests: list[Any], config: Any) -> tuple[int, float]
         **settings,
     )[:, width:]
     ended_BT = (answers_BT == end).cumsum(dim=1)
-    tokens = int((ended_BT - (answers_BT == end).long() == 0).sum())  # up to the first end, which is one of them
-    return tokens, time.monotonic() - start
+    return int((ended_BT - (answers_BT == end).long() == 0).sum())  # up to the first end, which is one of them
 
 
 PEERS = {"same_requests": same_requests, "generate": generate}
+CLOCKS = {"wall": time.monotonic, "cpu": time.process_time}
 
 
 def compare(name: str, policy: str, rounds: int) -> dict[str, Any]:
-    """The step and its peers in turns."""
-    speeds: dict[str, list[float]] = {one: [] for one in ("step", *PEERS)}
+    """The step and its peers in turns; tokens a second by the clock and by CPU time."""
+    speeds: dict[str, dict[str, list[float]]] = {clock: {side: [] for side in ("step", *PEERS)} for clock in CLOCKS}
     with tempfile.TemporaryDirectory() as store:
         config, engine = load(name, policy, store)
-
-        def fresh() -> None:
-            if name == "vllm":
-                engine._llm.reset_prefix_cache()
-
+        sides = ["step", *PEERS]
+        ours, requests = step(config, engine, 0, store)
         for number in range(rounds + 1):  # the first one warms up
-            fresh()
-            ours, seconds, requests = step(config, engine, number, store)
-            found = {"step": ours / seconds}
-            for peer, run in PEERS.items():
-                fresh()
-                tokens, seconds = run(engine, requests, config)
-                if peer == "same_requests" and tokens != ours:
-                    raise SystemExit(
-                        f"{name}: the step wrote {ours} tokens, the bare engine {tokens}: not the same work"
-                    )
-                found[peer] = tokens / seconds
+            said = []
+            for side in sides[number % len(sides) :] + sides[: number % len(sides)]:
+                if name == "vllm":
+                    engine._llm.reset_prefix_cache()
+                start = {clock: read() for clock, read in CLOCKS.items()}
+                if side == "step":
+                    tokens, _ = step(config, engine, number + 1, store)
+                else:
+                    tokens = PEERS[side](engine, requests, config)
+                for clock, read in CLOCKS.items() if number else ():
+                    speeds[clock][side].append(tokens / (read() - start[clock]))
+                    said.append(f"{side} {speeds[clock][side][-1]:.0f} ({clock})")
+                if side != "generate" and tokens != ours:
+                    raise SystemExit(f"{name}: {side} made {tokens} tokens instead of {ours}: not the same work")
             if number:
-                for side, speed in found.items():
-                    speeds[side].append(speed)
-                shown = ", ".join(f"{side} {speed:.0f}" for side, speed in found.items())
-                print(f"{name} round {number}, tokens/s: {shown}", flush=True)
-    ratios = {peer: [a / b for a, b in zip(speeds["step"], speeds[peer], strict=True)] for peer in PEERS}
+                print(f"{name} round {number}, tokens/s: {', '.join(said)}", flush=True)
+    ratios = {
+        clock: {peer: [a / b for a, b in zip(sides["step"], sides[peer], strict=True)] for peer in PEERS}
+        for clock, sides in speeds.items()
+    }
     return {
-        "tokens_per_s": {side: round(statistics.median(values)) for side, values in speeds.items()},
-        "ratio": {peer: round(statistics.median(values), 3) for peer, values in ratios.items()},
-        "ratios": {peer: [round(value, 3) for value in values] for peer, values in ratios.items()},
+        "tokens_per_s": {side: round(statistics.median(values)) for side, values in speeds["wall"].items()},
+        "ratio": {
+            clock: {peer: round(statistics.median(values), 3) for peer, values in peers.items()}
+            for clock, peers in ratios.items()
+        },
+        "ratios": {
+            clock: {peer: [round(value, 3) for value in values] for peer, values in peers.items()}
+            for clock, peers in ratios.items()
+        },
     }
 
 
@@ -191,7 +193,7 @@ def main() -> None:
     """Measure and write the files."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--engines", nargs="+", default=["transformers", "vllm"])
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--policy", default="random:4x256")
     options = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -211,13 +213,14 @@ def main() -> None:
         f"{PROBLEMS} problems × {SAMPLES} samples of at most {TOKENS} tokens, policy {options.policy}, "
         f"{options.rounds} rounds in turns; {machine}.",
         "",
-        "| engine | tokens/s: the step | the engine, same requests | its `generate()` | step / same requests "
-        "| step / `generate()` |",
-        "|---|---|---|---|---|---|",
+        "| engine | tokens/s: the step | the engine, same requests | its `generate()` | step / same requests: time "
+        "| CPU time | step / `generate()`: time | CPU time |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for name, one in results.items():
         speeds = [f"{one['tokens_per_s'][side]:,}" for side in ("step", *PEERS)]
-        lines.append(f"| {' | '.join([name, *speeds, *(format(one['ratio'][peer], '.3f') for peer in PEERS)])} |")
+        ratios = [format(one["ratio"][clock][peer], ".3f") for peer in PEERS for clock in CLOCKS]
+        lines.append(f"| {' | '.join([name, *speeds, *ratios])} |")
     (HERE / "rollout.md").write_text("\n".join(lines) + "\n")
     print("\n".join(lines))
 
