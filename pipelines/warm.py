@@ -61,10 +61,16 @@ def warm_steps() -> Iterator[list[int]]:
                 for line in lines:
                     print(line, end="")
             step.join()
+            # Not the exit code: two shards run at once, and a thread that starts a process looks after all others, so
+            # that it may take the code of one that has just ended, which this thread then reads as 255.
             with peak:
-                if peak.poll() and step.exitcode == 0:
+                if not peak.poll():
+                    return status.Status.FAILURE
+                try:
                     peaks.append(peak.recv())
-            return status.Status.SUCCESS if step.exitcode == 0 else status.Status.FAILURE
+                except EOFError:
+                    return status.Status.FAILURE
+            return status.Status.SUCCESS
 
     plain = subprocess_task_handler.SubprocessTaskHandler
     subprocess_task_handler.SubprocessTaskHandler = Handler
@@ -94,7 +100,7 @@ def _run(source: str, arguments: list[str], environment: dict[str, str], output:
     mine, of_children = (
         resource.getrusage(whose).ru_maxrss for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     )
-    peak.send(max(mine, of_children))
+    peak.send(max(mine, of_children))  # the last act: it says that the step has succeeded
 
 
 def _end_with_the_run() -> None:

@@ -13,8 +13,10 @@ import psutil
 import pytest
 
 PIPELINE = """
-import os, sys, time
+import multiprocessing, os, sys, time
+from itertools import count
 from pathlib import Path
+from threading import Thread
 from kfp import dsl, local
 from pipelines import warm
 
@@ -35,6 +37,8 @@ def step(folder: str, how: str):
 
 if __name__ == "__main__":
     warm._LIBRARIES[1:] = []
+    # As a thread does that starts another step meanwhile: ask after every process, and take the code of one that ended.
+    Thread(target=lambda: all(multiprocessing.active_children() is not None for _ in count()), daemon=True).start()
     folder, how = sys.argv[1:]
     local.init(local.SubprocessRunner(use_venv=False), pipeline_root=folder + "/kfp", raise_on_error=True)
     with warm.warm_steps() as peaks:
