@@ -59,7 +59,7 @@ image-locks: ## renew images/*/requirements-*.txt from the .in files; needs uv
 
 smoke-docker: install ## build the CPU images, then the smoke profile with each step in its container and without
 	VARIANT=cpu OUTPUT=build/smoke.env images/build.sh
-	set -a && . ./build/smoke.env && $(BIN)/pytest -rs tests/pipelines/test_containers.py
+	set -a && . ./build/smoke.env && CONTAINER_TESTS=required $(BIN)/pytest -rs tests/pipelines/test_containers.py
 
 minikube: install ## start minikube with Kubeflow Pipelines, and run PROFILE (smoke) on it to its end
 	$(if $(filter command line environment,$(origin PROFILE)),PROFILE=$(PROFILE)) IMAGES=$(IMAGES) manifests/minikube/up.sh
