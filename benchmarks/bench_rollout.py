@@ -7,7 +7,7 @@ are finished, the shard's file; loading the engine and the step's end, seconds w
 bare engine there are two:
 
 - the same requests given to it at once, with the same seeds, so that it makes the same tokens. What is missing to 1 is
-  what the step adds.
+  what the step adds; the share of the step's CPU time that goes by inside the engine says the same, free of noise.
 - `generate()` of vLLM, or of transformers, as one calls it who wants the answers only: n samples a prompt, no seed a
   sample, no log-probs. What is missing to 1 is in addition what it costs that a run can be repeated and trained on.
 
@@ -72,18 +72,31 @@ def problems() -> list[Any]:
     ]
 
 
-def step(config: Any, engine: Any, number: int, store: str) -> tuple[int, list[Any]]:
-    """One shard by the rollout step, the same one in a folder of its own: tokens, and the requests that it made."""
+def step(config: Any, engine: Any, number: int, store: str) -> tuple[int, list[Any], float]:
+    """One shard by the rollout step, the same one in a folder of its own.
+
+    Returns:
+        Tokens, the requests that it made, and the share of its CPU time that went by inside the engine.
+    """
     from components.core.step import Step
     from components.rollout.shard import Shard
     from components.rollout.task import training_task
 
     made: list[Any] = []
     whole = engine.stream
+    began, inside = time.process_time(), 0.0
 
     def listening(queue: deque[Any], *arguments: Any) -> Any:
+        nonlocal inside
         made.extend(queue)
-        return whole(queue, *arguments)
+        answers = whole(queue, *arguments)
+        while True:
+            asked = time.process_time()
+            answer = next(answers, None)
+            inside += time.process_time() - asked
+            if answer is None:
+                return
+            yield answer
 
     task = training_task(config, 1, 0)
     one = Step(config, "rollout", f"bench/{number}", settings=[], inputs={}, output=f"{store}/out")
@@ -91,7 +104,7 @@ def step(config: Any, engine: Any, number: int, store: str) -> tuple[int, list[A
     try:
         with Shard(one, engine, task, "bench") as shard:
             totals = shard.sample(shard.fitting(problems()))
-        return int(totals["rollout/tokens"]), made
+        return int(totals["rollout/tokens"]), made, inside / (time.process_time() - began)
     finally:
         engine.stream = whole
 
@@ -154,7 +167,8 @@ def compare(name: str, policy: str, rounds: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as store:
         config, engine = load(name, policy, store)
         sides = ["step", *PEERS]
-        ours, requests = step(config, engine, 0, store)
+        ours, requests, _ = step(config, engine, 0, store)
+        shares: list[float] = []
         for number in range(rounds + 1):  # the first one warms up
             said = []
             for side in sides[number % len(sides) :] + sides[: number % len(sides)]:
@@ -162,7 +176,8 @@ def compare(name: str, policy: str, rounds: int) -> dict[str, Any]:
                     engine._llm.reset_prefix_cache()
                 start = {clock: read() for clock, read in CLOCKS.items()}
                 if side == "step":
-                    tokens, _ = step(config, engine, number + 1, store)
+                    tokens, _, share = step(config, engine, number + 1, store)
+                    shares += [share] if number else []
                 else:
                     tokens = PEERS[side](engine, requests, config)
                 for clock, read in CLOCKS.items() if number else ():
@@ -177,6 +192,7 @@ def compare(name: str, policy: str, rounds: int) -> dict[str, Any]:
         for clock, sides in speeds.items()
     }
     return {
+        "engine_share": round(statistics.median(shares), 3),
         "tokens_per_s": {side: round(statistics.median(values)) for side, values in speeds["wall"].items()},
         "ratio": {
             clock: {peer: round(statistics.median(values), 3) for peer, values in peers.items()}
@@ -214,13 +230,13 @@ def main() -> None:
         f"{options.rounds} rounds in turns; {machine}.",
         "",
         "| engine | tokens/s: the step | the engine, same requests | its `generate()` | step / same requests: time "
-        "| CPU time | step / `generate()`: time | CPU time |",
-        "|---|---|---|---|---|---|---|---|",
+        "| CPU time | step / `generate()`: time | CPU time | share of the step's CPU time inside the engine |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for name, one in results.items():
         speeds = [f"{one['tokens_per_s'][side]:,}" for side in ("step", *PEERS)]
         ratios = [format(one["ratio"][clock][peer], ".3f") for peer in PEERS for clock in CLOCKS]
-        lines.append(f"| {' | '.join([name, *speeds, *ratios])} |")
+        lines.append(f"| {' | '.join([name, *speeds, *ratios, format(one['engine_share'], '.3f')])} |")
     (HERE / "rollout.md").write_text("\n".join(lines) + "\n")
     print("\n".join(lines))
 
