@@ -63,13 +63,11 @@ def warm_steps() -> Iterator[list[int]]:
             step.join()
             # Not the exit code: two shards run at once, and a thread that starts a process looks after all others, so
             # that it may take the code of one that has just ended, which this thread then reads as 255.
-            with peak:
-                if not peak.poll():
-                    return status.Status.FAILURE
-                try:
+            try:
+                with peak:
                     peaks.append(peak.recv())
-                except EOFError:
-                    return status.Status.FAILURE
+            except EOFError:
+                return status.Status.FAILURE
             return status.Status.SUCCESS
 
     plain = subprocess_task_handler.SubprocessTaskHandler
