@@ -42,6 +42,9 @@ def main(arguments: list[str] | None = None) -> int:
     except UserError as error:
         print(f"deepcoder: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("deepcoder: interrupted; started again, a run goes on where it stopped", file=sys.stderr)
+        return 130
     return 0
 
 

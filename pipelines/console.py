@@ -11,7 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 
+from components.core.errors import UserError
 from components.core.progress import MARK
+
+_ERROR = f"{UserError.__module__}.{UserError.__qualname__}: "
+"""How a traceback's last line begins where a step has said in words what is wrong."""
 
 
 class _Filter(io.TextIOBase):
@@ -22,6 +26,7 @@ class _Filter(io.TextIOBase):
         self._line = ""
         self._start = time.monotonic()
         self.tail: deque[str] = deque(maxlen=40)
+        self.error = ""
 
     def write(self, text: str) -> int:
         """Take any piece of text; lines are looked at when they are whole."""
@@ -29,6 +34,7 @@ class _Filter(io.TextIOBase):
         *lines, self._line = (self._line + text).split("\n")
         for line in lines:
             self.tail.append(line)
+            self.error = line.partition(_ERROR)[2] or self.error
             _, mark, said = line.partition(MARK)
             if mark:
                 seconds = int(time.monotonic() - self._start)
@@ -44,6 +50,9 @@ def quiet(log_path: Path) -> Iterator[None]:
 
     Args:
         log_path: is appended to.
+
+    Raises:
+        UserError: the body failed, and a step had said why in a UserError of its own: this is it.
     """
     log_path.parent.mkdir(parents=True, exist_ok=True)
     terminal, plain_print = sys.stdout, builtins.print
@@ -52,7 +61,9 @@ def quiet(log_path: Path) -> Iterator[None]:
         try:
             with redirect_stdout(stream):
                 yield
-        except BaseException:
+        except Exception as error:
+            if stream.error:
+                raise UserError(f"{stream.error}\nthe whole log: {log_path}") from error
             terminal.write("\n".join(["", *stream.tail, "", f"the whole log: {log_path}", ""]))
             raise
         finally:

@@ -86,6 +86,7 @@ def _run(source: str, arguments: list[str], environment: dict[str, str], output:
     output.close()
     os.environ.clear()
     os.environ.update(environment)
+    sys.path.insert(0, os.getcwd())  # as `python -m` does: a user's own function may lie there
     with tempfile.TemporaryDirectory(prefix="deepcoder-") as folder:
         path = Path(folder) / "ephemeral_component.py"
         path.write_text(source)

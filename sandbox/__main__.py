@@ -35,7 +35,7 @@ def _add_grading_options(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Exit status 0, or 2 with the reason on standard error where nothing may be scored."""
+    """Exit status 0, or 2 with the reason on standard error where nothing may be scored or a file is not to be had."""
     options = _parser().parse_args(arguments)
     container = None
     if options.container:
@@ -52,6 +52,9 @@ def main(arguments: list[str] | None = None) -> int:
         )
     except (WeakSandboxError, ContainerError) as error:
         print(f"nothing may be scored: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"{error.filename or 'the files'}: {error.strerror or error}", file=sys.stderr)
         return 2
     print("  ".join(f"{name} {counts[name]}" for name in VERDICTS if counts[name]), file=sys.stderr)
     return 0

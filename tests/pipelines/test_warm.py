@@ -25,6 +25,8 @@ def step(folder: str, how: str):
     import atexit, os, signal, time
     from pathlib import Path
 
+    import mine  # from the folder that the run was started in
+
     atexit.register((Path(folder) / "cleaned up").touch)
     print("said by the step", os.environ["GIVEN"], flush=True)
     (Path(folder) / how).write_text(str(os.getpid()))
@@ -50,8 +52,11 @@ if __name__ == "__main__":
 def _start(folder: Path, how: str) -> subprocess.Popen[str]:
     script = folder / "script.py"
     script.write_text(PIPELINE)
+    (folder / "here").mkdir()
+    (folder / "here/mine.py").touch()
     return subprocess.Popen(
         [sys.executable, str(script), str(folder), how],
+        cwd=folder / "here",
         env={**os.environ, "GIVEN": "by the run", "PYTHONPATH": str(Path(__file__).parents[2])},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
