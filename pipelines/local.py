@@ -23,12 +23,12 @@ from pipelines.console import quiet
 _ENVIRONMENT = {
     "OMP_WAIT_POLICY": "PASSIVE",
     "TOKENIZERS_PARALLELISM": "false",
-    "DS_ACCELERATOR": "cpu",
-    "TORCHDYNAMO_DISABLE": "1",
     "HF_HUB_DISABLE_TELEMETRY": "1",
     "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1",
     "PYTHONWARNINGS": "ignore",
 }
+_ENVIRONMENT_WITHOUT_GPU = {"DS_ACCELERATOR": "cpu", "TORCHDYNAMO_DISABLE": "1"}
+"""What DeepSpeed must find when `pipelines.warm` imports it; see components/policy_update/engine.py."""
 
 
 def run_local(values: dict[str, Any], config: Config, runner: str) -> None:
@@ -59,9 +59,8 @@ def run_local(values: dict[str, Any], config: Config, runner: str) -> None:
     warnings.filterwarnings("ignore", message="You may be attemping to run a task")
     warnings.filterwarnings("ignore", message="Task '.*': settings")  # of pods, which mean nothing here
     has_gpu = Path("/dev/nvidia0").exists()
-    for name, value in _ENVIRONMENT.items():
-        if name != "DS_ACCELERATOR" or not has_gpu:
-            os.environ.setdefault(name, value)
+    for name, value in (_ENVIRONMENT if has_gpu else _ENVIRONMENT | _ENVIRONMENT_WITHOUT_GPU).items():
+        os.environ.setdefault(name, value)
     with tempfile.TemporaryDirectory(prefix="deepcoder-") as scratch:
         path = Path(scratch) / "pipeline.yaml"
         size = compile_profile(values, config, path)
