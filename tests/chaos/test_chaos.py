@@ -7,18 +7,13 @@ import pytest
 from tests.chaos.proxy import Proxy
 from tests.chaos.run import BAD_NETWORK, Run, difference, disturb, results
 from tests.chaos.s3_server import S3Server
+from tests.small_run import FEW_PROBLEMS
 
 # One stage and few problems: what is under test is the store, not the policy.
 SMALL = [
     "stages=[{name: '16', max_response_length: 16, iterations: 1}]",
     "data.max_train_problems=4",
-    "data.max_test_problems=2",
-    "data.verify=false",
-    "batch_size=4",
-    "policy_update.ppo_mini_batch_size=4",
-    "rollout.n=2",
-    "evaluation.n=1",
-    "evaluation.pass_k=[1]",
+    *FEW_PROBLEMS,
 ]
 
 

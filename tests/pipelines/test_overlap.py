@@ -11,19 +11,14 @@ from kfp.local.orchestrator import enhanced_dag_orchestrator
 from pipelines.compile import local_profile
 from pipelines.local import run_local
 from tests.pipelines import side_by_side
+from tests.small_run import FEW_PROBLEMS
 
 ROOT = Path(__file__).parents[2]
 
 SMALL = [
     "stages=[{name: '16', max_response_length: 16, iterations: 3}]",
     "data.max_train_problems=8",
-    "data.max_test_problems=2",
-    "data.verify=false",
-    "batch_size=4",
-    "policy_update.ppo_mini_batch_size=4",
-    "rollout.n=2",
-    "evaluation.n=1",
-    "evaluation.pass_k=[1]",
+    *FEW_PROBLEMS,
     "evaluation.mode=single",
 ]
 
